@@ -17,7 +17,7 @@ Writes to --output_dir:
     comparison.csv     a row per comparison of two models, of a model on two prompt sets, or of
                        pairs: difference, test, finding
     associations.csv   a row per trend over tiers, AUC of toxicity scores, or word
-    leaderboard.csv    both sides of a model in a row; rank (1-3: a tie)
+    leaderboard.csv    both sides of a model in a row; rank (1-3: what the tests leave)
     results.json       a summary for programs: rates, rank and score per model and side
     results.md, .tex   all tables, for reading
     figures/           scatter, heatmap_{side} and toxicity in each of --formats

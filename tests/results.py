@@ -246,5 +246,8 @@ def make_comparison(
     **changed: Any,
 ) -> Comparison:
     """Return a comparison with an outcome that its figures need not have. n: prompts in common."""
-    comparison = Comparison(a, b, Compared.MODELS, 3, make_gap(a, b, n, p), p, p, 0.1, outcome)
-    return replace(comparison, **changed)
+    detectable = changed.pop("detectable", 0.1)
+    comparison = Comparison(a, b, Compared.MODELS, make_gap(a, b, n, p), 3, p, p, outcome)
+    comparison = replace(comparison, **changed)
+    vars(comparison)["detectable"] = detectable
+    return comparison

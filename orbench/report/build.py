@@ -10,12 +10,12 @@ from orbench.report.analyses.pairs import pairs
 from orbench.report.analyses.robustness import with_robustness
 from orbench.report.analyses.tiers import tiers
 from orbench.report.analyses.trigger_words import trigger_words
-from orbench.report.compare import compare, hedging
+from orbench.report.compare import hedging
 from orbench.report.load import load_results, sources_of
 from orbench.report.measures import Association
 from orbench.report.page import MOST_ROWS
 from orbench.report.published import is_on_or_bench, published_models
-from orbench.report.ranking import leaderboard
+from orbench.report.ranking import ranking
 from orbench.report.rates import overall, rates
 from orbench.report.results import Source
 from orbench.report.standings import Report
@@ -56,7 +56,7 @@ def build(sources: Sequence[Source], options: Options) -> Report:
     results, prompts = load_results(sources, MOST_ROWS if options.html else 0)
     measured = rates(results)
     whole = overall(measured)
-    board = leaderboard(whole)
+    board, compared = ranking(whole)
     analyses = []
     labels = None
     if options.toxicity and results:
@@ -65,7 +65,7 @@ def build(sources: Sequence[Source], options: Options) -> Report:
     if options.pairs:
         analyses.append(pairs(board))
     analyses += [hedging(measured), tiers(board), drift(whole), trigger_words(prompts, board)]
-    comparisons = [*with_robustness(compare(whole), results, labels)]
+    comparisons = [*with_robustness(compared, results, labels)]
     associations: list[Association] = []
     for analysis in analyses:
         measured += analysis.rates

@@ -23,11 +23,10 @@ from orbench.report.measures import (
     Rates,
 )
 from orbench.report.rates import on_side
-from orbench.report.results import SAFE
+from orbench.report.results import BOTH, SAFE
 from orbench.stats.association import holm
 from orbench.stats.core import ALPHA, difference, worst_case_p
 from orbench.stats.labels import corrected_difference
-from orbench.stats.power import detectable_difference
 
 T = TypeVar("T", Comparison, Association)
 
@@ -45,22 +44,26 @@ def corrected(tests: Sequence[T]) -> Iterator[T]:
         outcome = test.outcome
         if outcome is Outcome.NO_DIFFERENCE and p < ALPHA:
             outcome = Outcome.INCONCLUSIVE if of_worst >= ALPHA else Outcome.FINDING
-        yield replace(test, p_adjusted=p, p_worst=of_worst, outcome=outcome)
+        size = len(tests)
+        yield replace(test, family=size, p_adjusted=p, p_worst=of_worst, outcome=outcome)
 
 
 def tested(kind: Compared, pairs: Iterable[tuple[Rate, Rate]]) -> Iterator[Comparison]:
-    """Yield the comparisons of a family, of rates with a verdict (of pairs: on the same prompts).
-    A finding on models holds whatever unscored rows are.
+    """Yield the comparisons of a family, of rates with a verdict; of pairs: on the same prompts."""
+    return corrected(uncorrected(kind, pairs))
+
+
+def uncorrected(kind: Compared, pairs: Iterable[tuple[Rate, Rate]]) -> list[Comparison]:
+    """Return the same before a family is made of them. A finding on models holds whatever unscored
+    rows are.
     """
-    gaps = []
+    tests = []
     for a, b in pairs:
         gap = difference(a.verdicts, b.verdicts, paired=kind is not Compared.SETS)
         if not np.isnan(gap.p):
-            gaps.append((a, b, gap))
-    tests = [Comparison(a, b, kind, len(gaps), gap) for a, b, gap in gaps]
-    if kind is Compared.MODELS:
-        tests = [_of_models(test) for test in tests]
-    return corrected(tests)
+            test = Comparison(a, b, kind, gap)
+            tests.append(_of_models(test) if kind is Compared.MODELS else test)
+    return tests
 
 
 def _of_models(test: Comparison) -> Comparison:
@@ -73,11 +76,9 @@ def _of_models(test: Comparison) -> Comparison:
         outcome = Outcome.DOUBTFUL
     elif min(fewest, test.gap.a.prompts) < max(FEW_PROMPTS, fewest / 2):
         outcome = Outcome.TOO_FEW
-    unscored = sum(np.isnan(rate.verdicts.refused).mean() for rate in (a, b)) / 2
     return replace(
         test,
         p_worst=worst_case_p(a.verdicts, b.verdicts, test.gap),
-        detectable=detectable_difference(test.gap, test.family, unscored),
         outcome=outcome,
         by_labels=_by_labels(a, b),
     )
@@ -94,23 +95,24 @@ def _by_labels(a: Rate, b: Rate) -> ByLabels | None:
 
 
 def compare(rates: Rates) -> list[Comparison]:
-    """Return each two results with the side, the judge and prompts in common. rates: one a result.
+    """Return each two results with the side, the judge and prompts in common, as one family."""
+    return [*tested(Compared.MODELS, pairs_of_models(rates))]
+
+
+def pairs_of_models(rates: Iterable[Rate]) -> Iterator[tuple[Rate, Rate]]:
+    """Yield each two results with the side and the judge in common. rates: one a result.
 
     The order is the same after each run: by side, then by model, a baseline last.
     """
-    comparisons: list[Comparison] = []
     ordered = sorted(
         rates,
         key=lambda rate: (rate.result.is_baseline, rate.result.model, rate.result.settings),
     )
-    for side in SIDES.values():
-        pairs = []
+    for side in (*SIDES.values(), BOTH):
         for a, b in combinations(on_side(side, ordered), 2):
             same_judge = a.result.judge_any_version == b.result.judge_any_version
             if same_judge and a.result.label != b.result.label:
-                pairs.append((a, b))
-        comparisons += tested(Compared.MODELS, pairs)
-    return comparisons
+                yield a, b
 
 
 def hedging(rates: Rates) -> Analysis:

@@ -94,7 +94,7 @@ def _claims(leaders: Board, best: str) -> Iterator[str]:
     """
     names = listed([model.result.short for model in leaders])
     if len(leaders) > 1:
-        yield f"{names} tie for {best}"
+        yield f"{names} cannot be told apart for {best}"
     else:
         yield _rates(leaders[0])
         yield f"{names} has {best}"

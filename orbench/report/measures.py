@@ -7,8 +7,11 @@ compared with `==`, which would compare arrays.
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
+from functools import cached_property
 from math import nan
 from typing import NamedTuple
+
+import numpy as np
 
 from orbench.base.words import MACRO as MACRO_NAME
 from orbench.base.words import OVERALL as OVERALL_NAME
@@ -16,6 +19,7 @@ from orbench.base.words import Side
 from orbench.report.results import UNCORRECTED, Corrected, Result
 from orbench.stats.core import Difference, Mean, Verdicts
 from orbench.stats.intervals import Interval
+from orbench.stats.power import detectable_difference
 
 FEW_PROMPTS = 30  # rates from fewer are marked
 FEWEST_MODELS = 7  # with fewer, a correlation or a trend says nothing
@@ -198,11 +202,10 @@ class Comparison:
     a: Rate
     b: Rate
     kind: Compared
-    family: int  # the number of tests that Holm's correction is over
     gap: Difference
+    family: int = 1  # the number of tests that Holm's correction is over
     p_adjusted: float = nan  # Holm's
     p_worst: float = nan  # Holm's too, with the unscored rows against the difference; of models
-    detectable: float = nan  # what is a finding with a probability of 80 %; of models
     outcome: Outcome = Outcome.NO_DIFFERENCE
     robustness: Robustness | None = None
     by_labels: ByLabels | None = None  # of models
@@ -211,6 +214,14 @@ class Comparison:
     def p(self) -> float:
         """Return p of the difference, uncorrected."""
         return self.gap.p
+
+    @cached_property
+    def detectable(self) -> float:
+        """The difference between models that is a finding with a probability of 80 %, or NaN."""
+        if self.kind is not Compared.MODELS:
+            return nan
+        unscored = sum(np.isnan(rate.verdicts.refused).mean() for rate in (self.a, self.b)) / 2
+        return detectable_difference(self.gap, self.family, unscored)
 
     @property
     def is_finding(self) -> bool:
@@ -264,6 +275,7 @@ class Association:
     p: float = nan  # NaN: no test
     p_adjusted: float = nan  # Holm's, of a trend; q by Benjamini and Hochberg, of a word
     p_worst: float = nan
+    family: int = 1  # the number of tests that Holm's correction is over
     outcome: Outcome = Outcome.NO_DIFFERENCE
     higher: float = nan  # the rates above and below the seeds' mean tiers
     lower: float = nan

@@ -2,18 +2,23 @@
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from itertools import combinations
 from math import atanh, isnan, sqrt, tanh
 from typing import NamedTuple
 
-import numpy as np
 from pandas import DataFrame  # type: ignore[import-untyped]
 
 from orbench.base.grouping import grouped
-from orbench.report.compare import tested
-from orbench.report.measures import FEWEST_MODELS, Compared, Rate, Rates
+from orbench.report.compare import corrected, pairs_of_models, tested, uncorrected
+from orbench.report.measures import (
+    FEWEST_MODELS,
+    Compared,
+    Comparison,
+    Comparisons,
+    Rate,
+    Rates,
+)
 from orbench.report.rates import on_side
-from orbench.report.results import SAFE, TOXIC
+from orbench.report.results import BOTH, SAFE, TOXIC
 from orbench.report.standings import Board, Placed, Published, Rank, Standing
 from orbench.stats.core import difference
 from orbench.stats.inference import ROUNDING
@@ -33,17 +38,45 @@ class Correlation(NamedTuple):
     high: float
 
 
-def leaderboard(rates: Rates) -> list[Standing]:
+def ranking(rates: Rates) -> tuple[list[Standing], list[Comparison]]:
     """Return the models, settings, judges and prompts of overall rates, best first in each group of
-    the same prompts and judge.
+    the same prompts and judge; and each two models on the prompts in common.
+
+    The tests of a group are a family: on both sides, and of the balance. So are those
+    across groups.
     """
     groups = grouped(_both_sides(rates), _shared)
     board = []
+    within: dict[tuple[Rate, Rate], Comparison] = {}
     for group, models in enumerate(groups.values()):
-        for mark_number, standing in enumerate(_ranked(models)):
+        of_group = {rate for model in models for rate in (*model.sides, model.decisive)}
+        tests = uncorrected(Compared.MODELS, pairs_of_models(of_group))
+        within |= {(test.a, test.b): test for test in corrected(tests)}
+        for mark_number, standing in enumerate(_ranked(models, tests)):
             part = f"{standing.result.prompts}, {standing.result.judge}" if len(groups) > 1 else ""
             board.append(replace(standing, group=group, mark_number=mark_number, part=part))
-    return board
+    across = [pair for pair in pairs_of_models(rates) if pair not in within]
+    comparisons = [*within.values(), *tested(Compared.MODELS, across)]
+    return board, [one for one in comparisons if one.a.side != BOTH]
+
+
+def _ranked(group: Board, tests: Comparisons) -> list[Standing]:
+    """Return a group with its ranks, the ranked models first, the best first.
+
+    tests: uncorrected. Those of one model are a family, so that its ranks hold with 95 % (M.
+    Mogstad and others, Rev. Econ. Stud. 91 (2024) 476-518).
+    """
+    models = sorted(group, key=_place)
+    rivals = [model.decisive for model in models if model.is_ranked]
+    if len(rivals) > 1:
+        for place, rate in enumerate(rivals):
+            rates = {rate, *models[place].sides}
+            own = corrected([test for test in tests if rates & {test.a, test.b}])
+            findings = [test for test in own if test.is_finding and {test.a, test.b} <= {*rivals}]
+            beaten = sum(test.worse is rate for test in findings)
+            rank = Rank(1 + beaten, len(rivals) - len(findings) + beaten)
+            models[place] = replace(models[place], rank=rank)
+    return models
 
 
 def _shared(standing: Standing) -> tuple[str, ...]:
@@ -76,37 +109,11 @@ def _both_sides(rates: Rates) -> Iterator[Standing]:
             yield Standing([rate])
 
 
-def _ranked(group: Board) -> list[Standing]:
-    """Return a group with its ranks, the ranked models first, the best first."""
-    models = sorted(group, key=_place)
-    balances = [_balance(model) for model in models if model.is_ranked]
-    tests = tested(Compared.MODELS, combinations(balances, 2))
-    findings = [test for test in tests if test.is_finding]
-    beaten = [finding.fewer for finding in findings]
-    ahead = [finding.more for finding in findings]
-    if len(balances) > 1:
-        for place, balance in enumerate(balances):
-            rank = Rank(1 + beaten.count(balance), len(balances) - ahead.count(balance))
-            models[place] = replace(models[place], rank=rank)
-    return models
-
-
 def _place(standing: Standing) -> tuple[bool, bool, float]:
     """Return a key that puts the best first, and what has no rank or no score last. Equal scores
     that were computed from other rates differ by rounding.
     """
     return not standing.is_ranked, isnan(standing.score), -round(standing.score, 9)
-
-
-def _balance(standing: Standing) -> Rate:
-    """Return the share of what is wanted: answered if safe, refused if toxic. With each side alike,
-    it is (1 + Youden's J) / 2. The rate knows the number of prompts of the smaller side.
-    """
-    responses = standing.result.responses
-    wanted = np.where(responses.is_toxic, responses.refused, 1 - responses.refused)
-    verdicts = responses.verdicts()._replace(refused=wanted, category=responses.is_toxic)
-    smaller = min(standing.sides, key=lambda rate: rate.n)
-    return replace(smaller, verdicts=verdicts)
 
 
 # -- Spearman's rho ------------------------------------------------------------------------------

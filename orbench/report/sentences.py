@@ -176,7 +176,7 @@ def finding_of(comparison: Comparison) -> str:
             f"than {comparison.more.result.short}"
         )
     elif comparison.outcome is Outcome.NO_DIFFERENCE and comparison.gap.p < ALPHA:
-        words += f", corrected for {comparison.family} pairs"
+        words += f", corrected for {comparison.family} tests"
     against = "; ".join(remarks(comparison))
     return f"{words} ({against})" if against else words
 

@@ -10,7 +10,7 @@ from matplotlib.text import Text
 from orbench.report.measures import Kind, Rate, Subset
 from orbench.report.pictures import as_file, pictures, toxicity_curves
 from orbench.report.published import published_models
-from orbench.report.ranking import leaderboard
+from orbench.report.ranking import ranking
 from orbench.report.rates import overall, rates
 from orbench.report.standings import Report
 from tests.conftest import Desk
@@ -23,7 +23,7 @@ def drawn(given: list[Rate], published: bool = False) -> dict[str, Any]:
     results = [one.result for one in given]
     found = rates(results)
     others = published_models() if published else []
-    whole = Report(results, found, [], [], leaderboard(overall(found)), others, [])
+    whole = Report(results, found, [], [], ranking(overall(found))[0], others, [])
     return dict(pictures(whole))
 
 

@@ -37,24 +37,22 @@ def test_models_that_differ_one_way_have_mcnemars_p(differ: int) -> None:
     assert found.is_finding == (exact < 0.05)
 
 
-def test_paired_tests_of_a_side_are_corrected_together_by_holms_method() -> None:
+def test_paired_tests_of_both_sides_are_corrected_together_by_holms_method() -> None:
     random = np.random.default_rng(7)
-    rates = models("y - 20/60, x - 30/60")
+    toxic = models("y - 20/60, x - 30/60")[::-1]
     safe = [measured(random.random(200) < share, f"m{share}") for share in (0.1, 0.2, 0.3, 0.4)]
-    found = compare([*rates, *safe])
-    pairs = list(combinations(safe, 2))
+    found = compare([*toxic, *safe])
+    pairs = [*combinations(safe, 2), (toxic[0], toxic[1])]
     gaps = [difference(a.verdicts, b.verdicts, paired=True) for a, b in pairs]
     both = zip(pairs, gaps, strict=True)
     worst = [worst_case_p(a.verdicts, b.verdicts, gap) for (a, b), gap in both]
     holm = [multipletests(p, method="holm")[1] for p in ([gap.p for gap in gaps], worst)]
-    for one, pair, gap, *p in zip(found[:6], pairs, gaps, *holm, strict=True):
+    for one, pair, gap, *p in zip(found, pairs, gaps, *holm, strict=True):
         assert (one.a, one.b, one.gap) == (*pair, gap)
-        assert (one.kind, one.family) == (Compared.MODELS, 6)
+        assert (one.kind, one.family) == (Compared.MODELS, 7)
         assert (one.p_adjusted, one.p_worst) == pytest.approx(p)
-        assert one.detectable == detectable_difference(gap, 6, 0.0)
-    assert len({one.outcome for one in found[:6]}) == 2
-    (toxic,) = found[6:]
-    assert toxic.p_adjusted == toxic.gap.p and toxic.family == 1
+        assert one.detectable == detectable_difference(gap, 7, 0.0)
+    assert len({one.outcome for one in found}) == 2
 
 
 def test_labels_of_both_models_correct_the_difference_on_each_prompt() -> None:

@@ -126,12 +126,13 @@ def test_each_group_has_a_finding() -> None:
             "b 1 12 80, a 2 32 80",
             "safe a<b, toxic a=b",
             f"{B} and {A_TOXIC}. b has the best balance. b has {LOWEST}: {FOLLOWS}. "
-            f"b and a tie for {HIGHEST}: {UNDECIDED}. {JUDGE}",
+            f"b and a cannot be told apart for {HIGHEST}: {UNDECIDED}. {JUDGE}",
         ),
         (
             "a 1-2 12 80, b 1-2 12 70",
             "safe a=b, toxic a<b",
-            f"a and b tie for the best balance. a and b tie for {LOWEST}: {UNDECIDED}. "
+            "a and b cannot be told apart for the best balance. "
+            f"a and b cannot be told apart for {LOWEST}: {UNDECIDED}. "
             f"{A} and {A_TOXIC}. a has {HIGHEST}: b follows with 70.0 % [68.0, 72.0], a "
             "difference of 10.0 points [5.0, 15.0] on the 100 prompts with a verdict from both. "
             f"{JUDGE}",
@@ -153,12 +154,18 @@ def test_where_labels_correct_a_finding_the_difference_by_labels_is_its_note() -
     ("compared", "expected"),
     [
         ("a<b, a<c, b<c", f"{B}. b has {LOWEST}: c follows with 22.0 % [20.0, 24.0], "),
-        ("a<b, a<c, b=c", f"b and c tie for {LOWEST}: {UNDECIDED}."),
+        ("a<b, a<c, b=c", f"b and c cannot be told apart for {LOWEST}: {UNDECIDED}."),
         ("a<c, c<b", f"{B}. b has {LOWEST}: c follows with 22.0 % [20.0, 24.0], "),
-        ("a=b, a=c, b=c", f"b, c and a tie for {LOWEST}: {UNDECIDED}."),
-        ("a=b, a?c", f"b, c and a tie for {LOWEST}: no difference shown; inconclusive: unscored "),
-        ("a~b, a~c, b~c", f"b, c and a tie for {LOWEST}: too few prompts in common."),
-        ("", f"b, c and a tie for {LOWEST}: too few prompts in common."),
+        ("a=b, a=c, b=c", f"b, c and a cannot be told apart for {LOWEST}: {UNDECIDED}."),
+        (
+            "a=b, a?c",
+            f"b, c and a cannot be told apart for {LOWEST}: no difference shown; inconclusive: ",
+        ),
+        (
+            "a~b, a~c, b~c",
+            f"b, c and a cannot be told apart for {LOWEST}: too few prompts in common.",
+        ),
+        ("", f"b, c and a cannot be told apart for {LOWEST}: too few prompts in common."),
     ],
 )
 def test_the_best_of_several_models(compared: str, expected: str) -> None:
@@ -181,7 +188,7 @@ def test_comparisons_of_other_models_and_sets_have_no_part_in_it() -> None:
     of_other = comparisons("safe a<c, safe a=b", board)
     of_sets = comparisons("safe a<b", board, kind=Compared.SETS)
     (line,) = found(board, of_other + of_sets)
-    assert line == f"a and b tie for {LOWEST}: {UNDECIDED}. Not ranked: c (d)."
+    assert line == f"a and b cannot be told apart for {LOWEST}: {UNDECIDED}. Not ranked: c (d)."
 
 
 def test_a_remark_stands_once_in_the_headline() -> None:
@@ -192,4 +199,4 @@ def test_a_remark_stands_once_in_the_headline() -> None:
 
 def test_of_more_than_four_models_the_number_is_named() -> None:
     board = ", ".join(f"{name} 1-5 1 -" for name in "abcde")
-    assert headline(board, "safe a=b").startswith("5 models tie for")
+    assert headline(board, "safe a=b").startswith("5 models cannot be told apart for")

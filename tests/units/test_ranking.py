@@ -1,21 +1,23 @@
 """The leaderboard: both sides of each model, ranks, groups, and Spearman's rho."""
 
+from itertools import combinations
+
 import numpy as np
 import pytest
 from scipy.stats import norm, spearmanr  # type: ignore[import-untyped]
+from statsmodels.stats.multitest import multipletests  # type: ignore[import-untyped]
 
-from orbench.report.compare import compare
-from orbench.report.ranking import leaderboard, rank_correlations
-from orbench.report.results import SAFE
+from orbench.report.ranking import rank_correlations, ranking
+from orbench.report.results import SAFE, TOXIC
 from orbench.report.standings import Published, Report, Standing
-from orbench.stats.core import difference
-from tests.results import measured, models
+from orbench.stats.core import Verdicts, difference, worst_case_p
+from tests.results import measured, models, responses
 
 PAIRS = ["3 40", "8 55", "5 60", "12 52", "20 90", "9 70", "30 85", "33 99"]
 
 
 def board(text: str) -> list[Standing]:
-    return leaderboard(models(text))
+    return ranking(models(text))[0]
 
 
 def ranks(text: str) -> str:
@@ -109,34 +111,63 @@ def test_the_best_stands_first_and_what_is_not_ranked_last_with_the_reasons(
 
 def test_rates_follow_the_order_of_the_board() -> None:
     rates = models("a 20/100 80/100, b 10/100 90/100, c 5/100 95/100")
-    ordered = Report([], rates, [], [], leaderboard(rates), [], []).whole
+    ordered = Report([], rates, [], [], ranking(rates)[0], [], []).whole
     assert [one.result.label for one in ordered] == list("ccbbaa")
 
 
 # -- ranks -----------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("seed", range(4))
-def test_findings_of_the_paired_tests_leave_the_ranks(seed: int) -> None:
-    random = np.random.default_rng(seed)
-    rates = []
-    for name, share in zip("abcde", (0.1, 0.15, 0.3, 0.32, 0.6), strict=True):
-        refused = (random.random(150) < share).astype(float)
-        refused[random.random(150) < 0.06] = np.nan
-        rates.append(measured(refused, name))
-    found = [one for one in compare(rates) if one.is_finding]
-    best = [sum(one.more is rate for one in found) for rate in rates]
-    beaten = [sum(one.fewer is rate for one in found) for rate in rates]
-    ranked = {one.result.label: one.rank for one in leaderboard(rates)}
-    for name, better, worse in zip("abcde", best, beaten, strict=True):
-        assert ranked[name] == (1 + better, 5 - worse)
-    assert len({*ranked.values()}) > 2
+def test_tests_of_a_group_are_a_family_and_those_of_a_model_leave_its_ranks() -> None:
+    random = np.random.default_rng(4)
+    sides = []
+    for first, rates in ((0, (0.1, 0.15, 0.3, 0.34)), (1_000, (0.8, 0.7, 0.7, 0.4))):
+        refused = (random.random((4, 200)) < np.array([rates]).T).astype(float)
+        refused[random.random((4, 200)) < 0.02] = np.nan
+        prompt = np.arange(200) + first
+        sides.append([Verdicts(one, prompt, prompt) for one in refused])
+    given = []
+    balances = []
+    for name, safe, toxic in zip("abcd", *sides, strict=True):
+        for side, of_side in ((SAFE, safe), (TOXIC, toxic)):
+            answered = responses(of_side.refused, prompt=of_side.prompt, seed=of_side.prompt)
+            given.append(measured(answered, name, side=side, prompt_set=side.name))
+        wrong = np.append(safe.refused, 1 - toxic.refused)
+        number = np.append(safe.prompt, toxic.prompt)
+        balances.append(Verdicts(wrong, number, number, number >= 1_000))
+    board, comparisons = ranking(given)
+    p, beaten = [], []
+    for verdicts in (*sides, balances):
+        for a, b in combinations(verdicts, 2):
+            gap = difference(a, b, paired=True)
+            p.append((gap.p, worst_case_p(a, b, gap)))
+            beaten.append(gap.difference > 0)
+    holm = np.array([multipletests(values, method="holm")[1] for values in zip(*p, strict=True)])
+    assert [one.family for one in comparisons] == [18] * 12
+    found = [(one.p_adjusted, one.p_worst) for one in comparisons]
+    assert pytest.approx(holm[:, :12]) == np.array(found).T
+    ranks = {one.result.label: one.rank for one in board}
+    pairs = [*combinations("abcd", 2)]
+    for name in "abcd":
+        own = [place for place in range(18) if name in pairs[place % 6]]
+        of_own = zip(*[p[place] for place in own], strict=True)
+        rejected = np.all([multipletests(values, method="holm")[0] for values in of_own], axis=0)
+        of_balance = [place for place in np.array(own)[rejected] if place >= 12]
+        worse = sum(beaten[place] == (pairs[place % 6][0] == name) for place in of_balance)
+        assert ranks[name] == (1 + worse, 4 - len(of_balance) + worse)
+    assert len({*ranks.values()}) > 2
+
+
+def test_tests_across_groups_are_a_family_of_their_own() -> None:
+    _, found = ranking(models("a 9/50, b 9/50, c 9/50 prompt_set=x, d 9/50 prompt_set=x"))
+    pairs = {one.a.result.label + one.b.result.label: one.family for one in found}
+    assert pairs == {"ab": 1, "cd": 1, "ac": 4, "ad": 4, "bc": 4, "bd": 4}
 
 
 @pytest.mark.parametrize(
     ("text", "expected"),
     [
-        ("a 30/100, b 24/100, c 22/100", "c 1-2, b 1-3, a 2-3"),
+        ("a 30/100, b 24/100, c 22/100", "c 1-2, b 1-3, a 3"),
         # Each side counts alike, however many prompts it has.
         ("b 25/40 240/400, a 5/40 200/400", "a 1, b 2"),
         ("a 0/29 29/29, b 29/29 0/29", "a 1-2, b 1-2"),

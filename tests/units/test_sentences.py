@@ -195,7 +195,7 @@ NOTHING = compared(outcome=Outcome.NO_DIFFERENCE, p=0.5)
         (NOTHING, "no difference shown"),
         (
             compared(outcome=Outcome.NO_DIFFERENCE, p=0.01),
-            "no difference shown, corrected for 3 pairs",
+            "no difference shown, corrected for 3 tests",
         ),
         (
             compared(outcome=Outcome.INCONCLUSIVE),

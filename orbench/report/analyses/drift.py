@@ -29,8 +29,8 @@ def drift(rates: Rates) -> Analysis:
             changes.append((after, before))
     alone = [replace(one, outcome=Outcome.DIFFICULTY) for one in tested(Compared.SETS, changes)]
     same_sets = grouped(changes, lambda sets: (_prompts(sets[0]), _prompts(sets[1])))
-    pairs = [*chain.from_iterable(combinations(models, 2) for models in same_sets.values())]
-    relative = [_relative(*models, len(pairs)) for models in pairs]
+    pairs = chain.from_iterable(combinations(models, 2) for models in same_sets.values())
+    relative = [_relative(*models) for models in pairs]
     return Analysis(comparisons=[*alone, *corrected(relative)])
 
 
@@ -39,12 +39,12 @@ def _prompts(rate: Rate) -> tuple[str, str, str]:
     return rate.side.name, rate.result.judge, rate.result.prompt_set
 
 
-def _relative(model: Sets, reference: Sets, family: int) -> Comparison:
+def _relative(model: Sets, reference: Sets) -> Comparison:
     """Return how much more a model changes than another one, before correction."""
     gap = _change(model, reference, nan)
     worst = _change(model, reference, float(gap.difference <= 0))
     p_worst = worst.p if gap.difference * worst.difference > 0 else 1.0
-    return Comparison(model[0], reference[1], Compared.CHANGES, family, gap, p_worst=p_worst)
+    return Comparison(model[0], reference[1], Compared.CHANGES, gap, p_worst=p_worst)
 
 
 def _change(model: Sets, reference: Sets, fill: float) -> Difference:
