@@ -253,6 +253,7 @@ def write_report(args: Namespace, checked: Sequence[str]) -> int:
         baseline=args.baseline,
         with_published=args.with_published,
         pairs=args.pairs,
+        margin=args.margin,
         fail_if=args.fail_if,
         gated=checked,
         html=True,

@@ -10,7 +10,7 @@ from orbench.report.analyses.pairs import pairs
 from orbench.report.analyses.robustness import with_robustness
 from orbench.report.analyses.tiers import tiers
 from orbench.report.analyses.trigger_words import trigger_words
-from orbench.report.compare import hedging
+from orbench.report.compare import hedging, with_margin
 from orbench.report.load import load_results, sources_of
 from orbench.report.measures import Association
 from orbench.report.page import MOST_ROWS
@@ -57,6 +57,8 @@ def build(sources: Sequence[Source], options: Options) -> Report:
     measured = rates(results)
     whole = overall(measured)
     board, compared = ranking(whole)
+    if options.margin:
+        compared = [*with_margin(compared, options.margin)]
     analyses = []
     labels = None
     if options.toxicity and results:

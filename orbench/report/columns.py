@@ -184,6 +184,7 @@ COMPARISONS = (
     Column("category", "a.subset.category", "Category", Shown.ONLY_VARIED),
     Column("counted", "a.counted"),
     Column("finding", finding_of, "Finding"),
+    Column("within_points", "within"),
     Column("stands_in", "robustness", "Stands in"),
     Column("difference_points", "gap", "A - B"),
     Share("low_points", "gap.interval.low"),

@@ -17,6 +17,7 @@ from orbench.report.measures import (
     ByLabels,
     Compared,
     Comparison,
+    Comparisons,
     Counted,
     Outcome,
     Rate,
@@ -113,6 +114,25 @@ def pairs_of_models(rates: Iterable[Rate]) -> Iterator[tuple[Rate, Rate]]:
             same_judge = a.result.judge_any_version == b.result.judge_any_version
             if same_judge and a.result.label != b.result.label:
                 yield a, b
+
+
+def with_margin(comparisons: Comparisons, margin: float) -> Iterator[Comparison]:
+    """Yield the comparisons; those know the margin (in points) that show a difference within it
+    (D. J. Schuirmann, J. Pharmacokinet. Biopharm. 15 (1987) 657-680): by the whole interval,
+    whatever unscored rows are. Results without a rank show nothing: a blind judge makes equals.
+    """
+    for one in comparisons:
+        ends = list[float]()
+        for fill in (0, 1):
+            a = one.a.verdicts.imputed(fill)
+            b = one.b.verdicts.imputed(1 - fill)
+            ends += difference(a, b, paired=True).interval
+        results = (one.a.result, one.b.result)
+        is_known = all(result.unscored_known and not result.unranked for result in results)
+        is_tested = one.outcome not in (Outcome.DOUBTFUL, Outcome.TOO_FEW)
+        if is_known and is_tested and 100 * max(map(abs, ends)) < margin:
+            one = replace(one, within=margin)
+        yield one
 
 
 def hedging(rates: Rates) -> Analysis:

@@ -11,7 +11,7 @@ from orbench.base.grouping import grouped
 from orbench.base.messages import listed
 from orbench.report.measures import Comparisons, Counted, Outcome
 from orbench.report.numerals import percent
-from orbench.report.sentences import remarks
+from orbench.report.sentences import equivalence, remarks
 from orbench.report.standings import Board, Report, Standing
 from orbench.stats.intervals import Interval
 
@@ -110,13 +110,15 @@ def _distance(comparisons: Comparisons) -> str:
         f"{nearest.worse.result.short} follows with {percent(nearest.worse)}, "
         f"a difference of {100 * abs(gap.difference):.1f} points {Interval(*ends)} "
         f"on the {gap.a.prompts:,} prompts with a verdict from both"
-    )
+    ) + equivalence(nearest)
 
 
 def _undecided(comparisons: Comparisons) -> str:
-    """Return why nobody is ahead, and what true difference would be found."""
+    """Return why nobody is ahead, how close they are, and what true difference would be found."""
     undecided = [one for one in comparisons if not one.is_finding]
     why = "; ".join(dict.fromkeys(one.outcome for one in undecided)) or Outcome.TOO_FEW
+    if undecided and all(one.within for one in undecided):
+        why += equivalence(undecided[0])
     enough = [one.detectable for one in undecided if one.outcome is not Outcome.TOO_FEW]
     largest = 100 * np.max(enough, initial=0)
     if largest > 0:  # not if one is not known

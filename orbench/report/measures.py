@@ -209,6 +209,7 @@ class Comparison:
     outcome: Outcome = Outcome.NO_DIFFERENCE
     robustness: Robustness | None = None
     by_labels: ByLabels | None = None  # of models
+    within: float | None = None  # points that two models are shown to be within; None: not shown
 
     @property
     def p(self) -> float:

@@ -177,8 +177,14 @@ def finding_of(comparison: Comparison) -> str:
         )
     elif comparison.outcome is Outcome.NO_DIFFERENCE and comparison.gap.p < ALPHA:
         words += f", corrected for {comparison.family} tests"
+    words += equivalence(comparison)
     against = "; ".join(remarks(comparison))
     return f"{words} ({against})" if against else words
+
+
+def equivalence(comparison: Comparison) -> str:
+    """Return how close two models are shown to be, behind what else a comparison shows."""
+    return f", within {comparison.within:g} points of each other" if comparison.within else ""
 
 
 def remarks(comparison: Comparison) -> Iterator[str]:

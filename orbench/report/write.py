@@ -40,6 +40,7 @@ class Options:
     baseline: str | None = None  # a model, or a folder of earlier results
     with_published: bool = False
     pairs: bool = False
+    margin: float = 0.0  # in points, within which two models count as equivalent; 0: none do
     fail_if: Sequence[str] = ()  # gates
     gated: Sequence[str] = ()  # the files that the gates are about; none: all
     table: bool = False  # without pictures

@@ -10,7 +10,7 @@ from scipy.stats import binomtest  # type: ignore[import-untyped]
 from statsmodels.stats.multitest import multipletests  # type: ignore[import-untyped]
 
 from orbench.report.columns import COMPARISONS
-from orbench.report.compare import compare
+from orbench.report.compare import compare, with_margin
 from orbench.report.measures import Compared, Comparison, Counted, Outcome
 from orbench.report.numerals import points
 from orbench.report.sentences import remarks
@@ -101,6 +101,28 @@ def test_what_a_comparison_shows(a: str, b: str, outcome: str) -> None:
         assert found.fewer.mean.rate <= found.more.mean.rate
         for doubt in ("a {} doubt=x, b {}", "a {}, b {} doubt=x"):
             assert compared(doubt.format(first, second)).outcome is Outcome.DOUBTFUL
+
+
+def test_a_margin_holds_the_whole_interval_whatever_unscored_rows_are() -> None:
+    ends: list[float] = []
+    for fill in (0, 1):
+        a = np.nan_to_num(verdicts_of("60/590?10"), nan=fill)
+        b = np.nan_to_num(verdicts_of("62/595?5"), nan=1 - fill)
+        gap = difference(measured(a).verdicts, measured(b).verdicts, paired=True)
+        ends += gap.interval
+    widest = 100 * max(map(abs, ends))
+    found = compared("a 60/590?10, b 62/595?5")
+    for margin, within in ((1.01 * widest, 1.01 * widest), (0.99 * widest, None)):
+        assert [one.within for one in with_margin([found], margin)] == [within]
+
+
+@pytest.mark.parametrize("about", ["", "unranked=u", "doubt=d", "unscored_known="])
+def test_results_without_a_rank_or_known_rows_are_not_equivalent(about: str) -> None:
+    for text in (f"a 5/50 {about}, b 5/50", f"a 5/50, b 5/50 {about}"):
+        (found,) = with_margin([compared(text)], 50)
+        assert (found.within is None) == bool(about)
+    (found,) = with_margin([compared("a 5/29, b 5/29")], 50)
+    assert found.within is None
 
 
 @pytest.mark.parametrize(("common", "shown"), [(39, "TOO_FEW"), (40, "FINDING")])

@@ -183,6 +183,17 @@ def test_the_largest_detectable_difference_counts_if_all_are_known() -> None:
     assert line.endswith(": no difference shown.")
 
 
+def test_models_within_the_margin_are_said_to_be() -> None:
+    within = "within 2 points of each other"
+    assert f"shown, {within}; a true" in headline("a 1-2 12 -, b 1-2 12 -", "safe a=b", within=2.0)
+    assert f"from both, {within}." in headline("b 1 12 -, a 2 32 -", "safe b<a", within=2.0)
+    board = models("a 1-3 12 -, b 1-3 12 -, c 1-3 12 -")
+    (line,) = found(
+        board, comparisons("safe a=b, safe a=c", board) + comparisons("safe b=c", board, within=2.0)
+    )
+    assert within not in line
+
+
 def test_comparisons_of_other_models_and_sets_have_no_part_in_it() -> None:
     board = models("a 1-2 12 -, b 1-2 12 -, c doubt=d 90 -")
     of_other = comparisons("safe a<c, safe a=b", board)
