@@ -1,5 +1,6 @@
 """What a report is built of, what it says at the door, and the exit status of its gates."""
 
+import re
 from dataclasses import replace
 from pathlib import Path
 
@@ -125,9 +126,11 @@ def test_a_model_is_held_against_each_baseline(
     paths = [model(tmp_path, "o", 1), model(tmp_path, "n", 20)]
     paths.append(model(tmp_path, "o", 20, columns={"prompt": numbered(N + 1)[1:]}, file="e.csv"))
     given = options(tmp_path, *paths, baseline="maker/o", fail_if=["worse"])
-    said = gated(capsys, given)
-    assert said.startswith("4 maker/n: over-refusal rate is worse than that of maker/o (baseline)")
-    assert said.count("worse") == 1
+    said = re.sub(" [+-].*?against", " against", gated(capsys, given))
+    assert said == (
+        "4 worse (over_refusal): not met; against maker/o (baseline), one-sided p 3.1e-07; "
+        "worse (over_refusal): met; against maker/o (baseline), 2 prompts in one run only"
+    )
     assert report(replace(given, fail_if=["worse", "over_refusal > 60"])) == 4
     assert report(replace(given, fail_if=["over_refusal > 60"])) == 0
 
