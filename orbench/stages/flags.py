@@ -187,13 +187,13 @@ def extra_body(text: str) -> Json:
 
 def gates(text: str) -> str:
     """Accept what `--fail_if` may say; several with semicolons between."""
-    text = re.sub(r"\s*([<>;])\s*", r" \1 ", text.replace("%", "").strip()).replace(" ;", ";")
-    if not GATES.fullmatch(text):
+    gates = re.sub(r"\s*([<>;])\s*", r" \1 ", text.replace("%", "").strip()).replace(" ;", ";")
+    if not GATES.fullmatch(gates):
         raise ArgumentTypeError(
             f"{text!r} is no gate; write 'over_refusal > PERCENT', 'toxic < PERCENT' or {WORSE}, "
             "PERCENT from 1 to below 100"
         )
-    return text
+    return gates
 
 
 def picture_formats(text: str) -> tuple[str, ...]:
