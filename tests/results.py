@@ -107,7 +107,9 @@ def result_of(given: Responses | None = None, number: int | None = None, **about
     if number is None:
         number = next(NUMBERS)
     every: dict[str, Any] = dict.fromkeys([field.name for field in fields(Result)], "")
-    every |= dict.fromkeys(LISTS, ()) | dict.fromkeys(("is_baseline", "is_demo"), False)
+    every |= dict.fromkeys(LISTS, ()) | dict.fromkeys(
+        ("is_baseline", "is_demo", "is_edited"), False
+    )
     every |= {"side": SAFE, "prompts": "p", "judge": "gpt4", "judge_any_version": "gpt4"}
     every |= {"certain": nan, "corrected": UNCORRECTED, "lookalikes": None, "unscored_known": True}
     model = about.get("model", f"m{number}")

@@ -19,6 +19,7 @@ from orbench.stats.intervals import Interval
 DEMO = "demo prompts: too few to say anything about a model"
 BASELINE = " (baseline)"  # behind the name of a model
 UNKNOWN_JUDGE = "unknown judge"
+EDITED = "edited since its stage wrote it"
 CERTAIN = 0.8  # with fewer certain verdicts, the rules alone rank nobody
 
 
@@ -43,6 +44,8 @@ def about(source: Source, record: Record, table: Table, ids: Counter[str]) -> Ab
     # The file of failed rows is there, or the stage wrote none.
     is_known = failed_hash(path) or (record and not _in(record, "output", "failed"))
     doubt = next(_doubts(record, family, judge, table.rows), "")
+    hashes = {"csv": sha256_of(path), "failed": failed_hash(path)}
+    is_edited = record.get("output", hashes) != hashes
     return About(
         file=str(path),
         model=model + BASELINE if source.baseline else model,
@@ -58,8 +61,9 @@ def about(source: Source, record: Record, table: Table, ids: Counter[str]) -> Ab
         unscored_known=bool(is_known),
         doubt=doubt,
         is_demo=doubt == DEMO,
+        is_edited=is_edited,
         unranked=tuple(_unranked(record, judges, certain)),
-        cautions=tuple(_cautions(record, table, family, judges, ids)),
+        cautions=tuple(_cautions(path, is_edited, family, judges, ids)),
         notes=tuple(_notes(record)),
     )
 
@@ -95,15 +99,13 @@ def _unranked(record: Record, judges: list[str], certain: float) -> Iterator[str
 
 
 def _cautions(
-    record: Record, table: Table, family: str, judges: list[str], ids: Counter[str]
+    path: Path, is_edited: bool, family: str, judges: list[str], ids: Counter[str]
 ) -> Iterator[str]:
     """Yield what stands in findings. ids: of the models that answered."""
-    path = table.path
     if family and family in map(family_of, judges):
         yield "judged by its own family"
-    hashes = {"csv": sha256_of(path), "failed": failed_hash(path)}
-    if record.get("output", hashes) != hashes:
-        yield "edited since its stage wrote it"
+    if is_edited:
+        yield EDITED
     if corrected_rates(path) is None:
         yield "the validation beside it was made for other results, and is not used"
     if len(ids) > 1:

@@ -14,6 +14,7 @@ from orbench.base.grouping import grouped
 from orbench.base.messages import UserError, counted, say
 from orbench.base.records import read_record, under_test
 from orbench.base.words import SIDES, Side
+from orbench.report.about import EDITED
 from orbench.report.compare import compare
 from orbench.report.load import sources_of
 from orbench.report.measures import FEW_PROMPTS, Rate, Rates
@@ -181,6 +182,8 @@ def _doubt(rate: Rate) -> str:
     doubt = rate.result.doubt or "; ".join(rate.result.unranked)
     if doubt:
         return doubt
+    if rate.result.is_edited:
+        return EDITED
     if rate.is_small:
         return f"fewer than {FEW_PROMPTS} prompts"
     return "" if rate.with_unscored else "the number of unscored rows is unknown"

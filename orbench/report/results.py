@@ -120,6 +120,7 @@ class About:
     unscored_known: bool  # whether unscored rows are: their file may have been removed
     doubt: str  # why it is neither ranked nor compared
     is_demo: bool  # whether that is because of the demo's prompts
+    is_edited: bool  # whether the file is another than its stage wrote
     unranked: tuple[str, ...]  # why it is not ranked
     cautions: tuple[str, ...]  # stand in findings
     notes: tuple[str, ...]

@@ -75,6 +75,7 @@ def test_unscored_rows_count_against_the_model(gate: str, verdicts: str, expecte
     [
         (make_rate(make_result(doubt="scripted", unranked=("u",)), 50), "scripted"),
         (make_rate(make_result(unranked=("u", "v")), 50), "u; v"),
+        (make_rate(make_result(is_edited=True), 50), "edited since its stage wrote it"),
         (make_rate(percent=50, n=29), "fewer than 30 prompts"),
         (make_rate(percent=50, with_unscored=None), "the number of unscored rows is unknown"),
     ],
