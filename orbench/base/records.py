@@ -167,10 +167,16 @@ class UnderTest(NamedTuple):
     settings: str  # reasoning effort, system prompt and the like, in words
 
     @property
+    def name(self) -> str:
+        """Return what the user called it, else its id."""
+        return self.asked or self.id
+
+    @property
     def shown(self) -> str:
         """Return the name, with the id unless the name ends in it: `llama3 (gpt-4o-mini)`."""
-        name = self.asked or self.id
-        return f"{name} ({self.id})" if self.id and not name.endswith(self.id) else name
+        if self.id and not self.name.endswith(self.id):
+            return f"{self.name} ({self.id})"
+        return self.name
 
 
 def under_test(record: Record) -> UnderTest:

@@ -9,7 +9,14 @@ from pathlib import Path
 
 from orbench.base.messages import UserError, clean, counted
 from orbench.base.prompts import is_no_value, prompt_set_hash
-from orbench.base.records import Record, corrected_rates, failed_hash, selectors, under_test
+from orbench.base.records import (
+    Record,
+    UnderTest,
+    corrected_rates,
+    failed_hash,
+    selectors,
+    under_test,
+)
 from orbench.base.tables import Table, sha256_of
 from orbench.base.words import SIDES, Rows, Side, refused_by_api
 from orbench.models.providers import family_of, is_same_model
@@ -29,7 +36,7 @@ def about(source: Source, record: Record, table: Table, ids: Counter[str]) -> Ab
     """
     path = source.path
     tested = under_test(record)
-    model = source.model or tested.shown
+    model = model_of(source, tested)
     if not model:
         raise UserError(
             f"{path}: unknown model, because there is no run record beside it; write MODEL={path}"
@@ -66,6 +73,18 @@ def about(source: Source, record: Record, table: Table, ids: Counter[str]) -> Ab
         cautions=tuple(_cautions(path, is_edited, family, judges, ids)),
         notes=tuple(_notes(record)),
     )
+
+
+def model_of(source: Source, tested: UnderTest) -> str:
+    """Return the model of a file: the user's name for it, with the record's beside it if that is
+    another; without one the record's.
+    """
+    recorded = tested.name.rpartition("/")[2]
+    if not source.model:
+        return tested.shown
+    if recorded in ("", source.model.rpartition("/")[2]):
+        return source.model
+    return f"{source.model} ({recorded})"
 
 
 def _doubts(record: Record, family: str, judge: str, rows: Rows) -> Iterator[str]:

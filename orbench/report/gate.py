@@ -14,7 +14,7 @@ from orbench.base.grouping import grouped
 from orbench.base.messages import UserError, counted, say
 from orbench.base.records import read_record, under_test
 from orbench.base.words import SIDES, Side
-from orbench.report.about import EDITED
+from orbench.report.about import EDITED, model_of
 from orbench.report.compare import compare
 from orbench.report.load import sources_of
 from orbench.report.measures import FEW_PROMPTS, Rate, Rates
@@ -110,7 +110,7 @@ def with_baseline(name: str, given: Sequence[Source]) -> list[Source]:
 def _label(source: Source) -> str:
     """Return the model of a file with its settings, as reports show it."""
     tested = under_test(read_record(source.path))
-    return named(source.model or tested.shown, tested.settings)
+    return named(model_of(source, tested), tested.settings)
 
 
 # -- the gates -----------------------------------------------------------------------------------

@@ -62,6 +62,7 @@ def load_results(sources: Sequence[Source], texts: int = 0) -> tuple[list[Result
     of one model or of two.
     """
     known = Known({}, {})
+    _check_names(sources)
     results: list[Result] = []
     for source in sources:
         results += _results_in(source, known, texts // len(sources))
@@ -71,6 +72,21 @@ def load_results(sources: Sequence[Source], texts: int = 0) -> tuple[list[Result
         if paths.count(path) > 1:
             raise UserError(f"{path} is given twice")
     return results, Prompts([*known.prompts], [one.text for one in known.prompts.values()])
+
+
+def _check_names(sources: Sequence[Source]) -> None:
+    """Raise UserError for one name for models that differ by their records."""
+    names: dict[str, str] = {}
+    for source in sources:
+        recorded = under_test(read_record(source.path)).name
+        if not (source.model and recorded):
+            continue
+        other = names.setdefault(source.model, recorded)
+        if other != recorded:
+            raise UserError(
+                f"{source.model} is the name of {other} and of {recorded} ({source.path}); "
+                "give each a name of its own"
+            )
 
 
 def _results_in(source: Source, known: Known, texts: int) -> Iterator[Result]:

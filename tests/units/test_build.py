@@ -83,7 +83,7 @@ def measured_in(folder: Path) -> Path:
 
 @pytest.mark.parametrize(
     ("name", "expected"),
-    [("maker/a", "*,"), ("maker/b (effort low)", ",*"), ("own (effort low)", ",*")],
+    [("maker/a", "*,"), ("maker/b (effort low)", ",*"), ("own (b) (effort low)", ",*")],
 )
 def test_a_baseline_is_a_model_of_the_report(tmp_path: Path, name: str, expected: str) -> None:
     a, b = model(tmp_path, "a", 3), model(tmp_path, "b", 4)

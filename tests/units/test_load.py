@@ -185,7 +185,7 @@ def test_a_model_that_the_user_names_gives_the_family_if_the_record_has_none(
 ) -> None:
     path = put(tmp_path / "r.csv", under_test={"asked": "m", "settings": "low"})
     (given,) = loaded(f"claude={path}")
-    assert (given.label, given.family) == ("claude (low)", "Claude")
+    assert (given.label, given.family) == ("claude (m) (low)", "Claude")
     assert np.isnan(given.certain)
 
 
