@@ -17,8 +17,8 @@ BIN := .venv/bin
 # The variables that each target uses.
 USED_measure := MODEL BASE_URL API_KEY_ENV MAX_TOKENS EFFORT TEMPERATURE SYSTEM_PROMPT_FILE \
   SAMPLES CONCURRENCY TIMEOUT REQUESTS_PER_MINUTE PRICES BATCH PROMPTS TOXIC PROMPT_COLUMN \
-  CATEGORY_COLUMN LIMIT JUDGE JUDGE_BASE_URL RUBRIC LABELS PAIRS BASELINE MARGIN FAIL_IF RESULTS OVERWRITE \
-  DRY_RUN
+  CATEGORY_COLUMN LIMIT JUDGE JUDGE_BASE_URL RUBRIC LABELS PAIRS BASELINE MARGIN FAIL_IF REQUIRE \
+  RESULTS OVERWRITE DRY_RUN
 USED_prompts := NAME REWRITER TARGETS JUDGES PER_CATEGORY CATEGORIES EXCLUDE
 USED_demo := MODEL CATEGORY NUMBER
 export $(USED_measure) $(USED_prompts)
@@ -77,7 +77,7 @@ measure: .venv/installed $(if $(filter smollm2,$(MODEL) $(JUDGE)),.venv/group-de
 	  $(call flag,LIMIT,limit) $(call flag,JUDGE,judge) \
 	  $(call flag,JUDGE_BASE_URL,judge_base_url) $(call flag,RUBRIC,rubric) \
 	  $(call flag,RESULTS,output_dir) $(call flag,BASELINE,baseline) $(call flag,MARGIN,margin) \
-	  $(call flag,FAIL_IF,fail_if) \
+	  $(call flag,FAIL_IF,fail_if) $(call flag,REQUIRE,require) \
 	  $${LABELS:+--labels $$LABELS} $(call switch,PAIRS,pairs) \
 	  $(call switch,OVERWRITE,overwrite) $(call switch,DRY_RUN,dry_run)
 

@@ -91,7 +91,7 @@ def measure(todo: Sequence[Step], args: Namespace) -> int:
         if step.script == ALIGN and outcome.path:
             add_side(outcome.path, step.side)
     if under_way:
-        if args.fail_if:
+        if args.fail_if or args.require:
             raise UserError("no gate can be decided before all answers are there")
         return 0
     checked = [str(step.flags["output_path"]) for step in todo if step.script == CHECK]
@@ -255,6 +255,7 @@ def write_report(args: Namespace, checked: Sequence[str]) -> int:
         pairs=args.pairs,
         margin=args.margin,
         fail_if=args.fail_if,
+        require=args.require,
         gated=checked,
         html=True,
         names_page=False,

@@ -203,6 +203,7 @@ class Side(NamedTuple):
 
 
 WORSE = "worse"  # a gate: than the baseline
+NOT_WORSE = "not_worse"  # a requirement: by so many points
 
 SIDES = {
     "over_refusal": Side("over_refusal", False, "over-refusal rate", "safe prompts"),

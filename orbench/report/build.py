@@ -31,7 +31,8 @@ def report(options: Options) -> int:
     write(made, sources, options)
     for line in finding.findings(made):
         say(line)
-    return gate.report(gate.check(options.fail_if, overall(made.rates), options.gated))
+    gates = [*options.fail_if, *options.require]
+    return gate.report(gate.check(gates, overall(made.rates), options.gated))
 
 
 def find_sources(options: Options) -> list[Source]:

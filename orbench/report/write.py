@@ -42,6 +42,7 @@ class Options:
     pairs: bool = False
     margin: float = 0.0  # in points, within which two models count as equivalent; 0: none do
     fail_if: Sequence[str] = ()  # gates
+    require: Sequence[str] = ()  # gates, too
     gated: Sequence[str] = ()  # the files that the gates are about; none: all
     table: bool = False  # without pictures
     formats: Sequence[str] = ("png",)  # of pictures

@@ -14,7 +14,7 @@ from orbench.base.messages import UserError, did_you_mean, one_line
 from orbench.base.tables import NO_NAME
 from orbench.base.templates import text_in
 from orbench.base.toml_files import toml_beside
-from orbench.base.words import WORSE, Json
+from orbench.base.words import NOT_WORSE, WORSE, Json
 from orbench.models.providers import OWN_FIELDS
 from orbench.models.requests import Prices
 from orbench.stages.settings import THINKERS_MAX_TOKENS
@@ -23,7 +23,7 @@ RULES = "rules"  # as a judge
 FORMATS = ("png", "svg", "pdf")  # of pictures
 # In percent: a limit below 1 is meant as a fraction, and would not be what the user wants.
 ONE_GATE = rf"({WORSE}|(over_refusal >|toxic <) [1-9]\d?(\.\d+)?)"
-GATES = re.compile(f"{ONE_GATE}(; {ONE_GATE})*")
+ONE_REQUIREMENT = rf"{NOT_WORSE} (?=.*[1-9])\d\d?(\.\d+)?"
 FLAGS = toml_beside(__file__)
 FLAG = re.compile(r"(--?[A-Za-z][^= ]*)(=.*)?", re.DOTALL)  # a word of a command line
 
@@ -77,8 +77,9 @@ class Parser(ArgumentParser):
             )
         parsed = super().parse_args(args, namespace)
         parsed.command = [self.prog, *args]
-        if WORSE in str(getattr(parsed, "fail_if", "")) and not parsed.baseline:
-            self.error(f"--fail_if {WORSE} needs --baseline")
+        for flag, word in (("fail_if", WORSE), ("require", NOT_WORSE)):
+            if word in str(getattr(parsed, flag, "")) and not parsed.baseline:
+                self.error(f"--{flag} {word} needs --baseline")
         return parsed
 
     def format_help(self) -> str:
@@ -185,15 +186,20 @@ def extra_body(text: str) -> Json:
     return value
 
 
-def gates(text: str) -> str:
-    """Accept what `--fail_if` may say; several with semicolons between."""
-    gates = re.sub(r"\s*([<>;])\s*", r" \1 ", text.replace("%", "").strip()).replace(" ;", ";")
-    if not GATES.fullmatch(gates):
-        raise ArgumentTypeError(
-            f"{text!r} is no gate; write 'over_refusal > PERCENT', 'toxic < PERCENT' or {WORSE}, "
-            "PERCENT from 1 to below 100"
-        )
-    return gates
+def gates(one: str, allowed: str) -> Callable[[str], str]:
+    """Return a type: what --fail_if or --require may say; several with semicolons between.
+
+    one: the pattern of one. allowed: what that is in words.
+    """
+
+    def value(text: str) -> str:
+        gates = re.sub(r"\s*([<>;])\s*", r" \1 ", text.replace("%", "").strip())
+        gates = gates.replace(" ;", ";")
+        if not re.fullmatch(f"{one}(; {one})*", gates):
+            raise ArgumentTypeError(f"{text!r} is no gate; write {allowed}")
+        return gates
+
+    return value
 
 
 def picture_formats(text: str) -> tuple[str, ...]:
@@ -209,7 +215,10 @@ TYPES = {
     "count": number(int, 1, inf, "of at least 1"),
     "extra_body": extra_body,
     "folder": Path,
-    "gates": gates,
+    "gates": gates(
+        ONE_GATE,
+        f"'over_refusal > PERCENT', 'toxic < PERCENT' or {WORSE}, PERCENT from 1 to below 100",
+    ),
     "given": given,
     "integer": int,
     "judge_name": judge_name,
@@ -219,6 +228,7 @@ TYPES = {
     "picture_formats": picture_formats,
     "positive": positive,
     "prices": prices,
+    "requirements": gates(ONE_REQUIREMENT, f"'{NOT_WORSE} POINTS', POINTS above 0 and below 100"),
     "similarity": number(float, 0.5, 1, "from 0.5 to 1"),
     "temperature": temperature,
     "true_or_false": true_or_false,

@@ -177,6 +177,26 @@ def test_prompts_of_one_run_alone_are_counted(before: str, now: str, expected: s
     assert re.sub(" .*against old", "", result) == expected
 
 
+# Wilson's interval of 10/400 is 1.4 to 4.5: Newcombe's of pairs that agree, the difference of its
+# margins, 0.9; of 10/100 3.0. Bonett and Price's end of 50 of 400 pairs that differ is 9.1.
+@pytest.mark.parametrize(
+    ("now", "before", "expected"),
+    [
+        ("10/400", "old 10/400", "MET | +0.0 points [-0.9, 0.9] against old"),
+        ("10/100", "old 10/100", "UNDECIDED | +0.0 points [-3.0, 3.0] against old"),
+        ("10/400", "old 60/400", "MET | -12.5 points [-16.1, -9.1] against old"),
+        ("60/400", "old 10/400", "NOT_MET | +12.5 points [9.1, 16.1] against old"),
+        ("- 60/400", "old - 10/400", "MET | +12.5 points [9.1, 16.1] against old"),
+        ("- 10/400", "old - 60/400", "NOT_MET | -12.5 points [-16.1, -9.1] against old"),
+        ("- 100/100", "old - 100/100", "UNDECIDED | +0.0 points [-3.7, 3.7] against old"),
+        ("10/390?10", "old 10/400", "UNDECIDED | +0.0 points [-0.9, 4.5] against old"),
+        ("60/390?10", "old 10/400", "NOT_MET | +12.8 points [9.1, 18.8] against old"),
+    ],
+)
+def test_what_is_not_worse_by_a_margin_must_be_shown(now: str, before: str, expected: str) -> None:
+    assert decided("not_worse 2", *models(f"m {now}, {before} is_baseline=yes")) == expected
+
+
 def test_each_baseline_decides_for_itself() -> None:
     rates = [make_rate(percent=42), old(12, doubt="scripted"), old(12), old(12, unranked=("u",))]
     results = check(["worse"], rates, [])

@@ -184,6 +184,7 @@ def test_the_report_is_of_both_sides_of_the_folder(
         ["measure.py"],
         toxicity=[],
         fail_if=[],
+        require=[],
         gated=["a.csv"],
         html=True,
         names_page=False,
