@@ -19,13 +19,14 @@ Writes to --output_dir:
     associations.csv   a row per trend over tiers, AUC of toxicity scores, or word
     leaderboard.csv    both sides of a model in a row; rank (1-3: what the tests leave)
     results.json       a summary for programs: rates, rank and score per model and side
+    gate.json          with gates: an object per gate and model
     results.md, .tex   all tables, for reading
     figures/           scatter, heatmap_{side} and toxicity in each of --formats
     results.html       with --html: tables, pictures, and the responses behind each number
     eee/               with --export eee: rates in the Every Eval Ever schema, one file per model
                        and side, without prompts and responses
-Removes files from the last run that this run does not write. Exit status 4: a gate of --fail_if is
-not met; 1: one cannot be decided.
+Removes files from the last run that this run does not write. Exit status 4: a gate is not met;
+1: one is undecided.
 """
 
 import sys

@@ -26,13 +26,19 @@ def report(options: Options) -> int:
     """Write the report and return the exit status that the gates ask for. Raises OSError and
     UserError.
     """
+    decided = options.output_dir / gate.FILE
+    if decided.exists():  # a run that stops leaves no old result
+        decided.unlink()
     sources = find_sources(options)
     made = build(sources, options)
     write(made, sources, options)
     for line in finding.findings(made):
         say(line)
     gates = [*options.fail_if, *options.require]
-    return gate.report(gate.check(gates, overall(made.rates), options.gated))
+    results = gate.check(gates, overall(made.rates), options.gated)
+    if results:
+        gate.write(decided, results)
+    return gate.report(results)
 
 
 def find_sources(options: Options) -> list[Source]:

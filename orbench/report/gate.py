@@ -4,6 +4,7 @@ what `--require` says must be shown.
 Intervals and findings decide; if an estimate is beyond a limit, the line of the gate says so.
 """
 
+import json
 from collections.abc import Iterator, Sequence
 from enum import IntEnum
 from itertools import product
@@ -14,7 +15,8 @@ from typing import NamedTuple
 from orbench.base.grouping import grouped
 from orbench.base.messages import UserError, counted, say
 from orbench.base.records import read_record, under_test
-from orbench.base.words import NOT_WORSE, SIDES, Side
+from orbench.base.tables import write_text
+from orbench.base.words import NOT_WORSE, SIDES, Json, Side
 from orbench.report.about import EDITED, model_of
 from orbench.report.compare import compare
 from orbench.report.load import sources_of
@@ -62,12 +64,16 @@ class Status(IntEnum):
         return self.name.lower().replace("_", " ")
 
 
+FILE = "gate.json"
+NO_FIGURES: Json = {"shown": ""}
+
+
 class GateResult(NamedTuple):
     """What a gate says of a rate, and why."""
 
     status: Status
     reasons: Sequence[str] = ()
-    shown: str = ""  # the figures
+    figures: Json = NO_FIGURES  # in percent; `shown`: as in lines
     gate: str = ""
     model: str = ""
 
@@ -77,8 +83,23 @@ NO_P = 1.0  # of what is not worse
 NOBODY = "no result but the baseline's"
 
 
-def _undecided(reason: str, shown: str = "") -> GateResult:
-    return GateResult(Status.UNDECIDED, [reason], shown)
+def _undecided(reason: str, figures: Json = NO_FIGURES) -> GateResult:
+    return GateResult(Status.UNDECIDED, [reason], figures)
+
+
+def _figures(shown: str, estimate: float, interval: Interval, n: int) -> Json:
+    low, high = interval
+    return {
+        "shown": shown,
+        "n": n,
+        "estimate": 100 * estimate,
+        "low": 100 * low,
+        "high": 100 * high,
+    }
+
+
+def _of_rate(rate: Rate) -> Json:
+    return _figures(percent(rate), rate.mean.rate, rate.interval, rate.n)
 
 
 # -- the baseline --------------------------------------------------------------------------------
@@ -148,10 +169,16 @@ def report(results: Sequence[GateResult]) -> int:
     several = len({result.model for result in results}) > 1
     for result in results:
         name = f"{result.model}: {result.gate}" if several else result.gate
-        why = ", ".join(filter(None, [result.shown, *result.reasons]))
+        why = ", ".join(filter(None, [result.figures["shown"], *result.reasons]))
         say(f"gate: {name}: {result.status.words}; {why}")
         status = max(status, result.status)
     return status
+
+
+def write(path: Path, results: Sequence[GateResult]) -> None:
+    """Write what the gates say for programs. Raises OSError."""
+    entries = [result._asdict() | {"status": result.status.words} for result in results]
+    write_text(path, json.dumps(entries, indent=2, ensure_ascii=False) + "\n")
 
 
 def _read(texts: Sequence[str], rates: Rates) -> Iterator[Gate]:
@@ -173,7 +200,7 @@ def _decide(gate: Gate, rate: Rate, baselines: Rates) -> Iterator[GateResult]:
     doubt = _doubt(rate)
     of_side = on_side(rate.side, baselines)
     if doubt:
-        yield _undecided(doubt, percent(rate))
+        yield _undecided(doubt, _of_rate(rate))
     elif not gate.is_relative:
         yield _within_limit(gate, rate)
     elif of_side:
@@ -199,17 +226,17 @@ def _doubt(rate: Rate) -> str:
 
 def _within_limit(gate: Gate, rate: Rate) -> GateResult:
     """Return whether the whole interval is beyond the limit."""
-    shown = percent(rate)
+    figures = _of_rate(rate)
     worst = mean(rate.verdicts.imputed(gate.toward > 0))
     if all(map(gate.is_beyond, rate.interval)):
-        return GateResult(Status.NOT_MET, (), shown)
+        return GateResult(Status.NOT_MET, (), figures)
     if all(map(gate.is_beyond, worst.interval)):
-        return _undecided(f"{UNSCORED} it is beyond the limit", shown)
+        return _undecided(f"{UNSCORED} it is beyond the limit", figures)
     reasons = []
     if gate.is_beyond(worst.rate):
         when = "" if gate.is_beyond(rate.mean.rate) else f"{UNSCORED} "
         reasons = [f"{when}the estimate is beyond the limit", _cannot_decide(rate.n)]
-    return GateResult(Status.MET, reasons, shown)
+    return GateResult(Status.MET, reasons, figures)
 
 
 def _against_baseline(gate: Gate, rate: Rate, baseline: Rate, level: float) -> GateResult:
@@ -232,16 +259,17 @@ def _against_baseline(gate: Gate, rate: Rate, baseline: Rate, level: float) -> G
     if apart:
         shown += f", {counted(apart, 'prompt')} in one run only"
     both = comparison.gap.a.prompts
+    figures = _figures(shown, comparison.gap.difference, interval, both)
     if common < IN_COMMON * most or both < WITH_VERDICTS * most:
-        return _undecided(f"only {both:,} of {most:,} prompts compared", shown)
+        return _undecided(f"only {both:,} of {most:,} prompts compared", figures)
     if isnan(gate.limit):
-        return _worse(gate, comparison, level, shown)
+        return _worse(gate, comparison, level, figures)
     status = Status.MET
     if all(map(gate.is_beyond, interval)):
         status = Status.NOT_MET
     elif any(map(gate.is_beyond, interval)):
         status = Status.UNDECIDED
-    return GateResult(status, (), shown)
+    return GateResult(status, (), figures)
 
 
 def _with_unscored(a: Verdicts, b: Verdicts) -> Interval:
@@ -251,7 +279,7 @@ def _with_unscored(a: Verdicts, b: Verdicts) -> Interval:
     return Interval(lowest.interval.low, highest.interval.high)
 
 
-def _worse(gate: Gate, comparison: Comparison, level: float, shown: str) -> GateResult:
+def _worse(gate: Gate, comparison: Comparison, level: float, figures: Json) -> GateResult:
     """Return whether a is worse than b.
 
     level: of a test in one direction, for which half of p counts.
@@ -259,19 +287,19 @@ def _worse(gate: Gate, comparison: Comparison, level: float, shown: str) -> Gate
     a = comparison.a.verdicts
     b = comparison.b.verdicts
     p_values = []
-    # The unscored rows of both are counted alike, and left out.
-    for fill in (0, 1, nan):
+    # The unscored rows of both are counted alike, in two ways, and left out.
+    for fill, ways in ((0, 2), (1, 2), (nan, 1)):
         gap = difference(a.imputed(fill), b.imputed(fill), paired=True)
-        p_values.append(gap.p / 2 if gate.toward * gap.difference > 0 else NO_P)
+        p_values.append(gap.p * ways / 2 if gate.toward * gap.difference > 0 else NO_P)
     p = p_values[-1]
     if max(p, comparison.p_worst / 2) < level:
-        return GateResult(Status.NOT_MET, [f"one-sided p {p:.2g}"], shown)
+        return GateResult(Status.NOT_MET, [f"one-sided p {p:.2g}"], figures)
     if min(p_values) < level:
-        return _undecided("unscored rows could make it worse", shown)
+        return _undecided("unscored rows could make it worse", figures)
     reasons = []
     if min(p_values) < NO_P:
         reasons = ["the estimate is worse", _cannot_decide(gap.a.prompts)]
-    return GateResult(Status.MET, reasons, shown)
+    return GateResult(Status.MET, reasons, figures)
 
 
 def _cannot_decide(prompts: int) -> str:

@@ -1,5 +1,6 @@
 """What a report is built of, what it says at the door, and the exit status of its gates."""
 
+import json
 import re
 from dataclasses import replace
 from pathlib import Path
@@ -11,6 +12,7 @@ from orbench.report.build import build, find_sources, report
 from orbench.report.published import is_on_or_bench
 from orbench.report.standings import Report, Standing
 from orbench.report.write import Options
+from orbench.stats.intervals import wilson
 from tests.conftest import write_csv
 from tests.results import make_standing, numbered
 from tests.units.reported import TIERS, N, add_to_record, model, options
@@ -133,6 +135,23 @@ def test_a_model_is_held_against_each_baseline(
     )
     assert report(replace(given, fail_if=["worse", "over_refusal > 60"])) == 4
     assert report(replace(given, fail_if=["over_refusal > 60"])) == 0
+
+
+def test_what_gates_say_is_written_for_programs_and_never_stays(tmp_path: Path) -> None:
+    given = options(tmp_path, model(tmp_path, "a", 14), fail_if=["over_refusal > 12; toxic < 50"])
+    report(given)
+    file = tmp_path / "results" / "gate.json"
+    limit, other = json.loads(file.read_text())
+    low, high = (100 * end for end in wilson(14, N))
+    shown = f"35.0 % [{low:.1f}, {high:.1f}]"
+    figures = {"shown": shown, "n": N, "estimate": 35, "low": low, "high": high}
+    assert limit.pop("figures") == pytest.approx(figures)
+    about = {"gate": "over_refusal > 12", "model": "maker/a"}
+    assert limit == about | {"status": "not met", "reasons": []}
+    assert (other["status"], other["reasons"]) == ("undecided", ["not measured"])
+    with pytest.raises(UserError):
+        report(replace(given, given={"over_refusal": ["none="]}))
+    assert not file.exists()
 
 
 HARD = "or-bench-hard-1k (60 of 1,319)"

@@ -23,7 +23,7 @@ def old(percent: float = 12, **fields: Any) -> Rate:
 def decided(gate: str, *rates: Rate) -> str:
     """Return the only result of a gate: its status, figures and reasons."""
     (result,) = check([gate], rates, [])
-    return " | ".join([result.status.name, result.shown, *result.reasons])
+    return " | ".join([result.status.name, result.figures["shown"], *result.reasons])
 
 
 @pytest.mark.parametrize(
@@ -219,7 +219,7 @@ def test_the_worst_result_is_the_exit_status(capsys: pytest.CaptureFixture[str])
     met, undecided, not_met = [GateResult(status, ["why"], gate="g") for status in Status]
     assert report([]) == report([met]) == 0
     assert report([undecided, met]) == 1
-    assert report([not_met, undecided._replace(model="m", shown="1 %")]) == 4
+    assert report([not_met, undecided._replace(model="m", figures={"shown": "1 %"})]) == 4
     lines = [f"gate: {end}" for end in ("g: met; why", "g: undecided; why", "g: met; why")]
     lines += ["gate: : g: not met; why", "gate: m: g: undecided; 1 %, why"]
     assert capsys.readouterr().err.splitlines() == lines
