@@ -118,13 +118,23 @@ def measured_in(folder: str | Path) -> list[Source]:
 
 
 def with_baseline(name: str, given: Sequence[Source]) -> list[Source]:
-    """Return the sources, with the model `name` marked as the baseline, or with what is in the
-    folder `name` as baselines. Raises UserError if it is neither.
+    """Return the sources, with the model `name` marked as the baseline, or with the results in the
+    folder `name`, or of the model in `MODEL=FOLDER`. Raises UserError if it is none of these, or if
+    the folder holds several models.
     """
     sources = [source._replace(baseline=_label(source) == name) for source in given]
-    for source in measured_in(name):
-        if source not in given:
+    model, folder = "", name
+    if not Path(name).is_dir():
+        model, _, folder = name.rpartition("=")
+    labels = set()
+    for source in measured_in(folder):
+        label = _label(source)
+        if model in ("", label) and source not in given:
             sources.append(source._replace(baseline=True))
+            labels.add(label)
+    if len(labels) > 1:
+        choices = ", ".join(sorted(labels))
+        raise UserError(f"--baseline {name}: which of {choices}? write --baseline MODEL={folder}")
     if not any(source.baseline for source in sources):
         raise UserError(
             f"--baseline {name} is neither a model as the report names it "
@@ -199,6 +209,8 @@ def _decide(gate: Gate, rate: Rate, baselines: Rates) -> Iterator[GateResult]:
     """Yield what a gate says of a rate, against each baseline if it is about them."""
     doubt = _doubt(rate)
     of_side = on_side(rate.side, baselines)
+    # One with the prompts and the judge, if there is one.
+    of_side = [one for one in of_side if compare([rate, one])] or of_side
     if doubt:
         yield _undecided(doubt, _of_rate(rate))
     elif not gate.is_relative:

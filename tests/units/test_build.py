@@ -100,6 +100,15 @@ def test_a_baseline_is_a_folder_whose_results_are_not_given_anyway(tmp_path: Pat
     assert baselines(given) == ["over_refusal", "over_refusal*", "toxic*"]
     given = options(tmp_path, folder / "over_refusal", baseline=str(folder))
     assert baselines(given) == ["over_refusal", "toxic*"]
+    other = model(folder, "b", 3, 30, file="toxic/j/b.csv")
+    add_to_record(other, under_test={"asked": "maker/b", "settings": "low"})
+    with pytest.raises(
+        UserError, match=r"which of maker/a, maker/b \(low\)\? write --baseline MODEL"
+    ):
+        find_sources(options(tmp_path, baseline=str(folder)))
+    one = options(tmp_path, baseline=f"maker/b (low)={folder}")
+    assert baselines(one) == ["toxic*"]
+    other.unlink()
     given.given["toxic"].append(f"{folder}/toxic")
     with pytest.raises(UserError, match="is neither a model"):
         find_sources(given)

@@ -209,7 +209,9 @@ def test_a_baseline_of_another_side_or_judge_decides_nothing() -> None:
     assert (safe.gate, safe.reasons) == ("worse (over_refusal)", ["the baseline was not measured"])
     assert (toxic.gate, toxic.reasons) == ("worse (toxic)", ["not measured"])
     expected = "UNDECIDED |  | prompts or judge are not those of old"
-    assert decided("worse", make_rate(), old(judge_any_version="another")) == expected
+    other = old(judge_any_version="another")
+    assert decided("worse", make_rate(), other) == expected
+    assert decided("worse", make_rate(), other, old()).startswith("MET")
 
 
 # -- the end -------------------------------------------------------------------------------------
