@@ -91,15 +91,19 @@ def _fits(value: Any, shape: Any) -> bool:
 
 def corrected_rates(csv: Path) -> Json | None:
     """Return the rates that people's labels corrected, by side, from the validation beside a CSV;
-    None if it was not made for exactly this CSV.
+    None if it is damaged, or was not made for exactly this CSV.
     """
     path = beside(csv, ".validation.json")
     if not path.is_file():
         return {}
     with suppress(OSError, ValueError, RecursionError, LookupError, TypeError):
         found = json.loads(path.read_text(encoding="utf-8"))
+        rates = dict(found["corrected"])
+        for rate, low, high in filter(None, rates.values()):  # null: too few labels
+            if not 0 <= low <= rate <= high <= 1:
+                return None
         if found["made_for"]["csv"] == sha256_of(csv):
-            return dict(found["corrected"])
+            return rates
     return None
 
 
@@ -155,7 +159,7 @@ def versions() -> dict[str, str]:
 def failed_rows(csv: Path) -> list[Row]:
     """Return the rows without a result behind a CSV, with FAILED_COLUMNS. Raises UserError."""
     failed = beside(csv, FAILED)
-    return read_csv(failed, ("error_type",)).rows if failed.is_file() else []
+    return read_csv(failed, ("prompt", "error_type")).rows if failed.is_file() else []
 
 
 class UnderTest(NamedTuple):

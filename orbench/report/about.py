@@ -43,7 +43,7 @@ def about(source: Source, record: Record, table: Table, ids: Counter[str]) -> Ab
         )
     family = tested.family or family_of(model)
     by_judge = "answer_category" in table.columns
-    judges = [one["id"] for one in record.get("models", []) if by_judge]
+    judges = [one.get("id", "") for one in record.get("models", []) if by_judge]
     judge = _judge(record, by_judge, judges)
     findings = record.get("findings", {})
     certain = findings.get("certain", nan) / (findings.get("by_rules") or nan)
@@ -126,7 +126,7 @@ def _cautions(
     if is_edited:
         yield EDITED
     if corrected_rates(path) is None:
-        yield "the validation beside it was made for other results, and is not used"
+        yield "the validation beside it is damaged or was made for other results, and is not used"
     if len(ids) > 1:
         models = [f"{clean(id_)} ({counted(n, 'row')})" for id_, n in ids.most_common()]
         yield f"answered by {', '.join(models)}"

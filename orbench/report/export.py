@@ -130,7 +130,10 @@ def _judges(record: Record) -> Json:
     if not models or "check_model" not in record.get("parameters", {}):
         return {}
     prompt = record.get("settings", {}).get("prompt file")
-    judges = [{"model_info": {"name": one["asked"], "id": one["id"], **ANY}} for one in models]
+    judges = []
+    for one in models:
+        names = {"name": one.get("asked", ""), "id": one.get("id", "")}
+        judges.append({"model_info": names | ANY})
     return {"llm_scoring": {"judges": judges, "input_prompt": f"SHA-256 {prompt}..."}}
 
 

@@ -221,13 +221,16 @@ def test_several_models_that_answered_are_told_the_most_frequent_first(tmp_path:
 @pytest.mark.parametrize("side", ["over_refusal", "", "toxic"])
 def test_the_rate_by_peoples_labels_is_that_of_the_side(tmp_path: Path, side: str) -> None:
     path = put(tmp_path / "r.csv", **TESTED)
-    about = {"made_for": {"csv": sha256_of(path)}, "corrected": {side: [0.2, 0.1, 0.3]}}
+    about = {"made_for": {"csv": sha256_of(path)}, "corrected": {side: [0.2, 0.1, 0.3], "x": None}}
     path.with_suffix(".validation.json").write_text(json.dumps(about))
     assert one(path).corrected == (UNCORRECTED if side == "toxic" else (0.2, (0.1, 0.3)))
     assert one(path).cautions == ()
-    path.with_suffix(".validation.json").write_text(json.dumps(about | {"made_for": {}}))
-    other = "the validation beside it was made for other results, and is not used"
-    assert one(path).cautions == (other,)
+    other = "the validation beside it is damaged or was made for other results, and is not used"
+    rates = [1, [0.1, 0.05], [0.2, 0.1, "x"], [0.2, None, 0.3], [0.2, 0.3, 0.4]]
+    wrong: list[Any] = [{"corrected": {side: rate}} for rate in rates]
+    for change in ({"made_for": {}}, {"corrected": 1}, *wrong):
+        path.with_suffix(".validation.json").write_text(json.dumps(about | change))
+        assert (one(path).cautions, one(path).corrected) == ((other,), UNCORRECTED)
 
 
 @pytest.mark.parametrize(
