@@ -56,9 +56,8 @@ def main(argv: Sequence[str]) -> int:
         args.shuffle = 0
     if args.model == "smollm2" and not args.max_tokens:
         args.max_tokens = 60  # it hardly stops, and its first words tell a refusal
-    decided = args.output_dir / "gate.json"
-    if decided.exists() and not args.dry_run:  # a run that stops leaves no old result
-        decided.unlink()
+    if not args.dry_run:  # a run that stops leaves no old result
+        (args.output_dir / "gate.json").unlink(missing_ok=True)
     args.panel = [word for word in args.labels if not word.endswith(".csv")]
     args.votes = Path("labels", file_name_part("+".join(args.panel)))  # in output_dir
     prompts = DEFAULT_PROMPTS.copy()

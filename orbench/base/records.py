@@ -99,7 +99,7 @@ def corrected_rates(csv: Path) -> Json | None:
     with suppress(OSError, ValueError, RecursionError, LookupError, TypeError):
         found = json.loads(path.read_text(encoding="utf-8"))
         rates = dict(found["corrected"])
-        for rate, low, high in filter(None, rates.values()):  # null: too few labels
+        for rate, low, high in filter(None, rates.values()):  # null: without labels
             if not 0 <= low <= rate <= high <= 1:
                 return None
         if found["made_for"]["csv"] == sha256_of(csv):

@@ -208,20 +208,21 @@ def _read(texts: Sequence[str], rates: Rates) -> Iterator[Gate]:
 def _decide(gate: Gate, rate: Rate, baselines: Rates) -> Iterator[GateResult]:
     """Yield what a gate says of a rate, against each baseline if it is about them."""
     doubt = _doubt(rate)
-    of_side = on_side(rate.side, baselines)
-    # One with the prompts and the judge, if there is one.
-    of_side = [one for one in of_side if compare([rate, one])] or of_side
     if doubt:
         yield _undecided(doubt, _of_rate(rate))
-    elif not gate.is_relative:
+        return
+    if not gate.is_relative:
         yield _within_limit(gate, rate)
-    elif of_side:
+        return
+    comparisons = []
+    for baseline in on_side(rate.side, baselines):
+        comparisons += compare([rate, baseline])
+    if not comparisons:
+        yield _undecided("no baseline with the same prompts and judge")
+    sides = {one.side for one in baselines}
+    for comparison in comparisons:
         # The level is for all tests: of baselines, and of sides.
-        level = ALPHA / len(of_side) / len({one.side for one in baselines})
-        for baseline in of_side:
-            yield _against_baseline(gate, rate, baseline, level)
-    else:
-        yield _undecided("the baseline was not measured")
+        yield _against_baseline(gate, comparison, ALPHA / len(comparisons) / len(sides))
 
 
 def _doubt(rate: Rate) -> str:
@@ -251,16 +252,14 @@ def _within_limit(gate: Gate, rate: Rate) -> GateResult:
     return GateResult(Status.MET, reasons, figures)
 
 
-def _against_baseline(gate: Gate, rate: Rate, baseline: Rate, level: float) -> GateResult:
+def _against_baseline(gate: Gate, comparison: Comparison, level: float) -> GateResult:
     """Return what a gate says of a rate and a baseline's. level: of its test."""
+    rate = comparison.a
+    baseline = comparison.b
     label = baseline.result.label
     doubt = _doubt(baseline)
     if doubt:
         return _undecided(f"{label}: {doubt}")
-    comparisons = compare([rate, baseline])
-    if not comparisons:
-        return _undecided(f"prompts or judge are not those of {label}")
-    (comparison,) = comparisons
     interval = _with_unscored(rate.verdicts, baseline.verdicts)
     shown = f"{points(comparison.gap._replace(interval=interval))} against {label}"
     of_rate = set(rate.verdicts.prompt)

@@ -206,9 +206,12 @@ def test_each_baseline_decides_for_itself() -> None:
 
 def test_a_baseline_of_another_side_or_judge_decides_nothing() -> None:
     safe, toxic = check(["worse"], [make_rate(), old(side=TOXIC)], [])
-    assert (safe.gate, safe.reasons) == ("worse (over_refusal)", ["the baseline was not measured"])
+    assert (safe.gate, safe.reasons) == (
+        "worse (over_refusal)",
+        ["no baseline with the same prompts and judge"],
+    )
     assert (toxic.gate, toxic.reasons) == ("worse (toxic)", ["not measured"])
-    expected = "UNDECIDED |  | prompts or judge are not those of old"
+    expected = "UNDECIDED |  | no baseline with the same prompts and judge"
     other = old(judge_any_version="another")
     assert decided("worse", make_rate(), other) == expected
     assert decided("worse", make_rate(), other, old()).startswith("MET")
