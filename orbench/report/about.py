@@ -76,15 +76,12 @@ def about(source: Source, record: Record, table: Table, ids: Counter[str]) -> Ab
 
 
 def model_of(source: Source, tested: UnderTest) -> str:
-    """Return the model of a file: the user's name for it, with the record's beside it if that is
-    another; without one the record's.
+    """Return the model of a file as reports show it: the user's name for it, with the record's
+    unless it ends in that; without one the record's.
     """
-    recorded = tested.name.rpartition("/")[2]
-    if not source.model:
-        return tested.shown
-    if recorded in ("", source.model.rpartition("/")[2]):
-        return source.model
-    return f"{source.model} ({recorded})"
+    if source.model:
+        tested = tested._replace(asked=source.model, id=tested.name.rpartition("/")[2])
+    return tested.shown
 
 
 def _doubts(record: Record, family: str, judge: str, rows: Rows) -> Iterator[str]:

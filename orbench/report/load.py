@@ -61,8 +61,7 @@ def load_results(sources: Sequence[Source], texts: int = 0) -> tuple[list[Result
     Raises UserError for a file that cannot be used, a result given twice, a prompt on both sides,
     of one model or of two.
     """
-    known = Known({}, {})
-    _check_names(sources)
+    known = Known({}, {}, {})
     results: list[Result] = []
     for source in sources:
         results += _results_in(source, known, texts // len(sources))
@@ -72,21 +71,6 @@ def load_results(sources: Sequence[Source], texts: int = 0) -> tuple[list[Result
         if paths.count(path) > 1:
             raise UserError(f"{path} is given twice")
     return results, Prompts([*known.prompts], [one.text for one in known.prompts.values()])
-
-
-def _check_names(sources: Sequence[Source]) -> None:
-    """Raise UserError for one name for models that differ by their records."""
-    names: dict[str, str] = {}
-    for source in sources:
-        recorded = under_test(read_record(source.path)).name
-        if not (source.model and recorded):
-            continue
-        other = names.setdefault(source.model, recorded)
-        if other != recorded:
-            raise UserError(
-                f"{source.model} is the name of {other} and of {recorded} ({source.path}); "
-                "give each a name of its own"
-            )
 
 
 def _results_in(source: Source, known: Known, texts: int) -> Iterator[Result]:
@@ -100,11 +84,18 @@ def _results_in(source: Source, known: Known, texts: int) -> Iterator[Result]:
         _check_one_model(table)
     lost = failed_rows(path)
     _check_apart(table, lost)
-    tested = under_test(record).id
+    tested = under_test(record)
+    if source.model and tested.name:
+        other = known.names.setdefault(source.model, tested.name)
+        if other != tested.name:
+            raise UserError(
+                f"{source.model} is the name of {other} and of {tested.name} ({path}); "
+                "give each a name of its own"
+            )
     column = "" if WEIGHT in table.columns else label_column(path)
     rows = []
     for number, row in enumerate(table.rows + lost, start=1):
-        read = read_row(row, f"{path}, row {number}", source.side, tested, known)
+        read = read_row(row, f"{path}, row {number}", source.side, tested.id, known)
         label = human_label(row.get(column, "")) if read["verdict"] else None
         rows.append(read | {"people": nan if label is None else float(label)})
     scored = len(table.rows)
@@ -119,7 +110,7 @@ def _results_in(source: Source, known: Known, texts: int) -> Iterator[Result]:
             side=side,
             prompts=set_name(path, side, record, len(prompt_ids)),
             prompt_set=prompt_set_hash(prompt_ids),
-            ids=" ".join(sorted({*ids, tested} if responses.other_model.any() else ids)),
+            ids=" ".join(sorted({*ids, tested.id} if responses.other_model.any() else ids)),
             corrected=corrected_rate(path, side),
             responses_hash=responses_hash(part),
             lookalikes=lookalikes_in(part),

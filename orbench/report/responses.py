@@ -32,10 +32,11 @@ class Prompt(NamedTuple):
 
 
 class Known(NamedTuple):
-    """What the files read so far hold, by id. It gives the same numbers in all files."""
+    """What the files read so far hold, by id or name. It gives the same numbers in all files."""
 
     prompts: dict[str, Prompt]
     seeds: dict[str, int]
+    names: dict[str, str]  # by the user's, the model in the record
 
 
 def read_row(row: Row, where: str, of_file: str, tested: str, known: Known) -> Json:
