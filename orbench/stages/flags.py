@@ -5,6 +5,7 @@ import os
 import re
 from argparse import Action, ArgumentParser, ArgumentTypeError, RawDescriptionHelpFormatter
 from collections.abc import Callable
+from functools import partial
 from math import inf
 from pathlib import Path
 from sys import float_info
@@ -186,20 +187,15 @@ def extra_body(text: str) -> Json:
     return value
 
 
-def gates(one: str, allowed: str) -> Callable[[str], str]:
-    """Return a type: what --fail_if or --require may say; several with semicolons between.
+def gates(one: str, allowed: str, text: str) -> str:
+    """Accept what --fail_if or --require may say; several with semicolons between.
 
     one: the pattern of one. allowed: what that is in words.
     """
-
-    def value(text: str) -> str:
-        gates = re.sub(r"\s*([<>;])\s*", r" \1 ", text.replace("%", "").strip())
-        gates = gates.replace(" ;", ";")
-        if not re.fullmatch(f"{one}(; {one})*", gates):
-            raise ArgumentTypeError(f"{text!r} is no gate; write {allowed}")
-        return gates
-
-    return value
+    gates = re.sub(r"\s*([<>;])\s*", r" \1 ", text.replace("%", "").strip()).replace(" ;", ";")
+    if not re.fullmatch(f"{one}(; {one})*", gates):
+        raise ArgumentTypeError(f"{text!r} is no gate; write {allowed}")
+    return gates
 
 
 def picture_formats(text: str) -> tuple[str, ...]:
@@ -215,7 +211,8 @@ TYPES = {
     "count": number(int, 1, inf, "of at least 1"),
     "extra_body": extra_body,
     "folder": Path,
-    "gates": gates(
+    "gates": partial(
+        gates,
         ONE_GATE,
         f"'over_refusal > PERCENT', 'toxic < PERCENT' or {WORSE}, PERCENT from 1 to below 100",
     ),
@@ -228,7 +225,9 @@ TYPES = {
     "picture_formats": picture_formats,
     "positive": positive,
     "prices": prices,
-    "requirements": gates(ONE_REQUIREMENT, f"'{NOT_WORSE} POINTS', POINTS above 0 and below 100"),
+    "requirements": partial(
+        gates, ONE_REQUIREMENT, f"'{NOT_WORSE} POINTS', POINTS above 0 and below 100"
+    ),
     "similarity": number(float, 0.5, 1, "from 0.5 to 1"),
     "temperature": temperature,
     "true_or_false": true_or_false,
