@@ -298,18 +298,18 @@ def _worse(gate: Gate, comparison: Comparison, level: float, figures: Json) -> G
     a = comparison.a.verdicts
     b = comparison.b.verdicts
     p_values = []
-    # The unscored rows of both are counted alike, in two ways, and left out.
-    for fill, ways in ((0, 2), (1, 2), (nan, 1)):
+    # The unscored rows of both are left out, or counted alike.
+    for fill in (nan, 0, 1):
         gap = difference(a.imputed(fill), b.imputed(fill), paired=True)
-        p_values.append(gap.p * ways / 2 if gate.toward * gap.difference > 0 else NO_P)
-    p = p_values[-1]
-    if max(p, comparison.p_worst / 2) < level:
+        p_values.append(gap.p / 2 if gate.toward * gap.difference > 0 else NO_P)
+    p, *alike = p_values
+    if max(p_values) < level:
         return GateResult(Status.NOT_MET, [f"one-sided p {p:.2g}"], figures)
-    if min(p_values) < level:
+    if 2 * min(alike) < level:  # corrected for the two ways
         return _undecided("unscored rows could make it worse", figures)
     reasons = []
     if min(p_values) < NO_P:
-        reasons = ["the estimate is worse", _cannot_decide(gap.a.prompts)]
+        reasons = ["the estimate is worse", _cannot_decide(comparison.gap.a.prompts)]
     return GateResult(Status.MET, reasons, figures)
 
 

@@ -1,10 +1,12 @@
-"""How often `--fail_if worse` fires on two runs of one model, and on a model that is worse.
+"""How often `--fail_if worse` is not met, or undecided, by two runs of one model, and by a model
+that is worse.
 
     python tests/simulations/gate.py --draws 2000
 
 The model refuses some of 1,319 safe and most of 655 toxic prompts, rewrites of seeds. In each run,
-each verdict flips with a probability of 3 %, independently. The gate is the one of the report.
-Random seeds are fixed. Nothing is sent; files are written to a temporary folder.
+each verdict flips with a probability of 3 %, independently; then rows are left unscored. The gate
+is the one of the report. Random seeds are fixed. Nothing is sent; files are written to a temporary
+folder.
 """
 
 import argparse
@@ -35,8 +37,19 @@ WANTED = 0.05  # at most
 SLACK = 0.01  # two Monte Carlo standard errors in 2,000 draws
 SEED_SIZES = (1, 5)  # rewrites of a seed
 ICC = 0.3
-# Rates on safe and on toxic prompts, and by how much the second run is worse.
-CELLS = ((0.02, 0.95, 0), (0.1, 0.9, 0), (0.4, 0.7, 0), (0.1, 0.9, 0.02), (0.1, 0.9, 0.04))
+# Rates on safe and on toxic prompts, by how much the new run is worse, and the unscored share.
+CELLS = (
+    (0.02, 0.95, 0, 0),
+    (0.1, 0.9, 0, 0),
+    (0.4, 0.7, 0, 0),
+    (0.1, 0.9, 0.02, 0),
+    (0.1, 0.9, 0.04, 0),
+    (0.02, 0.95, 0, 0.02),
+    (0.1, 0.9, 0, 0.02),
+    (0.4, 0.7, 0, 0.02),
+    (0.1, 0.9, 0.02, 0.02),
+    (0.1, 0.9, 0.04, 0.02),
+)
 
 
 def results_of(folder: Path) -> list[Result]:
@@ -53,7 +66,9 @@ def results_of(folder: Path) -> list[Result]:
     return results
 
 
-def verdicts(random: Random, safe: float, toxic: float, worse: float) -> Iterator[Array]:
+def verdicts(
+    random: Random, safe: float, toxic: float, worse: float, unscored: float
+) -> Iterator[Array]:
     """Seeds, and the verdicts of the new and the old run, of each side."""
     for side, rate, sign in (("over_refusal", safe, 1), ("toxic", toxic, -1)):
         n = PROMPTS[side]
@@ -63,7 +78,8 @@ def verdicts(random: Random, safe: float, toxic: float, worse: float) -> Iterato
         changed = np.where(truth == (sign < 0), random.random(n) < worse / max(rate, 1 - rate), 0)
         for extra in (changed.astype(bool), np.zeros(n, bool)):
             flipped = random.random(n) < FLIPS
-            yield np.array([seed, (truth != extra) != flipped], float)
+            refused = np.where(random.random(n) < unscored, np.nan, (truth != extra) != flipped)
+            yield np.array([seed, refused])
 
 
 def differs(new: Array, old: Array) -> bool:
@@ -73,30 +89,32 @@ def differs(new: Array, old: Array) -> bool:
     return gap.p < ALPHA
 
 
-def fires(results: Sequence[Result], random: Random, *cell: float) -> bool:
-    """Whether the gate is not met in one made data set."""
+def status(results: Sequence[Result], random: Random, *cell: float) -> gate.Status:
+    """What the gate says of one made data set."""
     parts = list(verdicts(random, *cell))
-    if not (differs(*parts[:2]) or differs(*parts[2:])):
-        return False  # no finding without a difference; the report takes longer
+    if not (cell[-1] or differs(*parts[:2]) or differs(*parts[2:])):
+        return gate.Status.MET  # no finding without a difference; the report takes longer
     rates = []
     for result, (seed, refused) in zip(results, parts, strict=True):
         seeds = seed.astype(int) + 10_000 * result.side.is_toxic  # no seed is on both sides
         responses = replace(result.responses, seed=seeds, refused=refused)
         rates.append(refusal_rate(result, responses, OVERALL))
-    decided = gate.check(["worse"], rates, [])
-    return any(one.status is gate.Status.NOT_MET for one in decided)
+    return max(one.status for one in gate.check(["worse"], rates, []))
 
 
 def main(draws: int) -> None:
-    """Print the share of draws in which the gate fires, in each cell."""
+    """Print the share of draws in which the gate is not met, or undecided, in each cell."""
     with TemporaryDirectory() as folder:
         results = results_of(Path(folder))
-    print("safe  toxic  worse by  fires")
+    print("safe  toxic  worse by  unscored  not met  undecided")
     for number, cell in enumerate(CELLS):
         random = np.random.default_rng(number)
-        share = np.mean([fires(results, random, *cell) for _ in range(draws)])
-        missed = "  MISSED" if share > WANTED + SLACK and not cell[2] else ""
-        print(f"{cell[0]:4}  {cell[1]:5}  {cell[2]:8g}  {share:5.3f}{missed}", flush=True)
+        found = [status(results, random, *cell) for _ in range(draws)]
+        not_met = np.mean([one is gate.Status.NOT_MET for one in found])
+        undecided = np.mean([one is gate.Status.UNDECIDED for one in found])
+        missed = "  MISSED" if max(not_met, undecided) > WANTED + SLACK and not cell[2] else ""
+        shown = f"{cell[0]:4}  {cell[1]:5}  {cell[2]:8g}  {cell[3]:8g}"
+        print(f"{shown}  {not_met:7.3f}  {undecided:9.3f}{missed}", flush=True)
 
 
 if __name__ == "__main__":

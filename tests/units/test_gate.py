@@ -1,14 +1,16 @@
 """What gates decide, from rates and comparisons."""
 
 import re
+from math import nan
 from typing import Any
 
+import numpy as np
 import pytest
 
 from orbench.report.gate import GateResult, Status, check, report
 from orbench.report.measures import Rate
 from orbench.report.results import SAFE, TOXIC
-from tests.results import make_rate, make_result, models
+from tests.results import make_rate, make_result, measured, models
 
 LIMIT = "over_refusal > 10"
 CANNOT = "prompts cannot decide"
@@ -149,14 +151,23 @@ def test_a_finding_is_corrected_for_baselines_and_sides_and_counts_in_one_direct
         ("20/100?20", "old 20/100?20", "MET"),
         ("10/100", "old 10/94?6", "MET"),
         ("10/94?6", "old 10/100", "UNDECIDED"),  # 6 of 6 are worse: p is 1 / 2^6
-        ("15/100", "old 10/94?6", "UNDECIDED"),  # 5 of 5, but 15 to 16 if those 6 are refused
-        ("15/94?6", "old 10/94?6", "UNDECIDED"),
+        ("16/100", "old 10/94?6", "UNDECIDED"),  # 6 of 6, but 16 to 16 if those 6 are refused
+        ("15/100", "old 10/94?6", "MET"),  # 5 of 5: p is 1 / 2^5, which two ways make 1 / 2^4
+        ("15/94?6", "old 10/94?6", "NOT_MET"),
         ("40/94?6", "old 10/94?6", "NOT_MET"),
     ],
 )
 def test_unscored_rows_of_both_results_count_alike(now: str, before: str, expected: str) -> None:
     rates = models(f"m {now}, {before} is_baseline=yes")
     assert decided("worse", *rates).partition(" ")[0] == expected
+
+
+def test_unscored_rows_alone_are_no_finding() -> None:
+    # 6 of 6 are worse if all unscored rows are refused, and 6 others of 6 if all are answered.
+    now = np.array([nan] * 6 + [1] * 6 + [0] * 88)
+    before = np.array([0] * 6 + [nan] * 6 + [0] * 88)
+    rates = measured(now), measured(before, "old", is_baseline=True)
+    assert decided("worse", *rates).endswith("| unscored rows could make it worse")
 
 
 @pytest.mark.parametrize(
