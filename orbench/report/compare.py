@@ -122,15 +122,10 @@ def with_margin(comparisons: Comparisons, margin: float) -> Iterator[Comparison]
     whatever unscored rows are. Results without a rank show nothing: a blind judge makes equals.
     """
     for one in comparisons:
-        ends = list[float]()
-        for fill in (0, 1):
-            a = one.a.verdicts.imputed(fill)
-            b = one.b.verdicts.imputed(1 - fill)
-            ends += difference(a, b, paired=True).interval
         results = (one.a.result, one.b.result)
         is_known = all(result.unscored_known and not result.unranked for result in results)
         is_tested = one.outcome not in (Outcome.DOUBTFUL, Outcome.TOO_FEW)
-        if is_known and is_tested and 100 * max(map(abs, ends)) < margin:
+        if is_known and is_tested and 100 * max(map(abs, one.with_unscored)) < margin:
             one = replace(one, within=margin)
         yield one
 

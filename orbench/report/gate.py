@@ -8,7 +8,7 @@ import json
 from collections.abc import Iterator, Sequence
 from enum import IntEnum
 from itertools import product
-from math import isnan, nan
+from math import nan
 from pathlib import Path
 from typing import NamedTuple
 
@@ -16,7 +16,7 @@ from orbench.base.grouping import grouped
 from orbench.base.messages import UserError, counted, say
 from orbench.base.records import read_record, under_test
 from orbench.base.tables import write_text
-from orbench.base.words import NOT_WORSE, SIDES, Json, Side
+from orbench.base.words import SIDES, WORSE, Json, Side
 from orbench.report.about import EDITED, model_of
 from orbench.report.compare import compare
 from orbench.report.load import sources_of
@@ -24,31 +24,28 @@ from orbench.report.measures import FEW_PROMPTS, Comparison, Rate, Rates
 from orbench.report.numerals import percent, points
 from orbench.report.rates import on_side
 from orbench.report.results import Source, named
-from orbench.stats.core import ALPHA, Verdicts, difference, mean
+from orbench.stats.core import ALPHA, mean
 from orbench.stats.intervals import Interval
 
-IN_COMMON = 0.9  # of the prompts of either run, else they are not compared
-WITH_VERDICTS = 0.8  # of them, from both runs
+FILE = "gate.json"
+APART = 0.1  # of the prompts of two runs; with more in one of them only, they are not compared
+COMPARED = 0.8  # of them, at least: with verdicts from both
+NOBODY = "no result but the baseline's"
+UNSCORED = "with all unscored rows against the model,"
 
 
 class Gate(NamedTuple):
     """What must not be true of the rates of a side."""
 
     name: str
+    rule: str  # the name of the side: a limit; WORSE or NOT_WORSE: than a baseline
     side: Side
-    limit: float = (
-        nan  # in percent, of the rate or of its difference from a baseline's; NaN: a test
-    )
-    is_relative: bool = True  # to a baseline
-
-    @property
-    def toward(self) -> int:
-        """Return the sign of what is worse: more refusals of safe prompts, fewer of toxic ones."""
-        return -1 if self.side.is_toxic else 1
+    limit: float  # in percent, of the rate or of its difference from a baseline's
 
     def is_beyond(self, share: float) -> bool:
-        """Return whether a share is worse than the limit."""
-        return self.toward * (100 * share - self.limit) > 0
+        """Return whether a share is worse than the limit: higher on the safe side, else lower."""
+        over = 100 * share - self.limit
+        return over < 0 if self.side.is_toxic else over > 0
 
 
 class Status(IntEnum):
@@ -64,7 +61,8 @@ class Status(IntEnum):
         return self.name.lower().replace("_", " ")
 
 
-FILE = "gate.json"
+# By how many ends of an interval are beyond a limit.
+BY_ENDS = (Status.MET, Status.UNDECIDED, Status.NOT_MET)
 NO_FIGURES: Json = {"shown": ""}
 
 
@@ -76,30 +74,6 @@ class GateResult(NamedTuple):
     figures: Json = NO_FIGURES  # in percent; `shown`: as in lines
     gate: str = ""
     model: str = ""
-
-
-UNSCORED = "with all unscored rows against the model,"
-NO_P = 1.0  # of what is not worse
-NOBODY = "no result but the baseline's"
-
-
-def _undecided(reason: str, figures: Json = NO_FIGURES) -> GateResult:
-    return GateResult(Status.UNDECIDED, [reason], figures)
-
-
-def _figures(shown: str, estimate: float, interval: Interval, n: int) -> Json:
-    low, high = interval
-    return {
-        "shown": shown,
-        "n": n,
-        "estimate": 100 * estimate,
-        "low": 100 * low,
-        "high": 100 * high,
-    }
-
-
-def _of_rate(rate: Rate) -> Json:
-    return _figures(percent(rate), rate.mean.rate, rate.interval, rate.n)
 
 
 # -- the baseline --------------------------------------------------------------------------------
@@ -123,13 +97,11 @@ def with_baseline(name: str, given: Sequence[Source]) -> list[Source]:
     the folder holds several models.
     """
     sources = [source._replace(baseline=_label(source) == name) for source in given]
-    model, folder = "", name
-    if not Path(name).is_dir():
-        model, _, folder = name.rpartition("=")
+    folder = name if Path(name).is_dir() else name.rpartition("=")[2]
     labels = set()
     for source in measured_in(folder):
         label = _label(source)
-        if model in ("", label) and source not in given:
+        if name in (folder, f"{label}={folder}") and source not in given:
             sources.append(source._replace(baseline=True))
             labels.add(label)
     if len(labels) > 1:
@@ -165,24 +137,19 @@ def check(gates: Sequence[str], rates: Rates, files: Sequence[str]) -> list[Gate
     models = grouped(tested, lambda test: test.result.label) or {NOBODY: []}
     results = []
     for gate, model in product(_read(gates, tested + baselines), models):
-        found: list[GateResult] = []
-        for rate in on_side(gate.side, models[model]):
-            found += _decide(gate, rate, baselines)
-        for result in found or [_undecided("not measured")]:
+        for result in _of_model(gate, on_side(gate.side, models[model]), baselines):
             results.append(result._replace(gate=gate.name, model=model))
     return results
 
 
 def report(results: Sequence[GateResult]) -> int:
     """Say what each gate says, and return the exit status."""
-    status = Status.MET
     several = len({result.model for result in results}) > 1
     for result in results:
         name = f"{result.model}: {result.gate}" if several else result.gate
-        why = ", ".join(filter(None, [result.figures["shown"], *result.reasons]))
-        say(f"gate: {name}: {result.status.words}; {why}")
-        status = max(status, result.status)
-    return status
+        why = filter(None, [result.figures["shown"], *result.reasons])
+        say(f"gate: {name}: {result.status.words}; {', '.join(why)}")
+    return max((result.status for result in results), default=Status.MET)
 
 
 def write(path: Path, results: Sequence[GateResult]) -> None:
@@ -194,35 +161,34 @@ def write(path: Path, results: Sequence[GateResult]) -> None:
 def _read(texts: Sequence[str], rates: Rates) -> Iterator[Gate]:
     """Yield the gates; one that is about the baseline for each side of the rates."""
     for text in filter(None, "; ".join(texts).split("; ")):
-        first, *others = text.split(" ")
-        if first in SIDES:
-            yield Gate(text, SIDES[first], float(others[-1]), is_relative=False)
+        rule, *others = text.split(" ")
+        limit = float(others[-1]) if others else 0.0
+        if rule in SIDES:
+            yield Gate(text, rule, SIDES[rule], limit)
             continue
         for side in dict.fromkeys(rate.side for rate in rates):
-            gate = Gate(f"{text} ({side.name})", side)
-            if first == NOT_WORSE:
-                gate = gate._replace(limit=gate.toward * float(others[0]))
-            yield gate
+            worse_by = -limit if side.is_toxic else limit
+            yield Gate(f"{text} ({side.name})", rule, side, worse_by)
 
 
-def _decide(gate: Gate, rate: Rate, baselines: Rates) -> Iterator[GateResult]:
-    """Yield what a gate says of a rate, against each baseline if it is about them."""
-    doubt = _doubt(rate)
-    if doubt:
-        yield _undecided(doubt, _of_rate(rate))
-        return
-    if not gate.is_relative:
-        yield _within_limit(gate, rate)
-        return
-    comparisons = []
-    for baseline in on_side(rate.side, baselines):
-        comparisons += compare([rate, baseline])
-    if not comparisons:
-        yield _undecided("no baseline with the same prompts and judge")
-    sides = {one.side for one in baselines}
-    for comparison in comparisons:
-        # The level is for all tests: of baselines, and of sides.
-        yield _against_baseline(gate, comparison, ALPHA / len(comparisons) / len(sides))
+def _of_model(gate: Gate, rates: Rates, baselines: Rates) -> Iterator[GateResult]:
+    """Yield what a gate says of a model's rates, against each baseline if it is about them."""
+    if not rates:
+        yield _undecided("not measured")
+    for rate in rates:
+        doubt = _doubt(rate)
+        if doubt or gate.rule in SIDES:
+            result = _undecided(doubt) if doubt else _within_limit(gate, rate)
+            figures = _figures(percent(rate), rate.mean.rate, rate.interval, rate.n)
+            yield result._replace(figures=figures)
+            continue
+        comparisons = [one for one in compare([rate, *baselines]) if one.a is rate]
+        if not comparisons:
+            yield _undecided("no baseline with the same prompts and judge")
+        for comparison in comparisons:
+            # The level is for all tests: of baselines, and of sides.
+            level = ALPHA / len(comparisons) / len({one.side for one in baselines})
+            yield _against_baseline(gate, comparison, level)
 
 
 def _doubt(rate: Rate) -> str:
@@ -237,81 +203,72 @@ def _doubt(rate: Rate) -> str:
     return "" if rate.with_unscored else "the number of unscored rows is unknown"
 
 
+def _figures(shown: str, estimate: float, interval: Interval, n: int) -> Json:
+    return {
+        "shown": shown,
+        "n": n,
+        "estimate": 100 * estimate,
+        "low": 100 * interval.low,
+        "high": 100 * interval.high,
+    }
+
+
+def _undecided(reason: str) -> GateResult:
+    return GateResult(Status.UNDECIDED, [reason])
+
+
+def _met_though(reason: str, prompts: int) -> GateResult:
+    return GateResult(Status.MET, [reason, f"{prompts:,} prompts cannot decide"])
+
+
 def _within_limit(gate: Gate, rate: Rate) -> GateResult:
     """Return whether the whole interval is beyond the limit."""
-    figures = _of_rate(rate)
-    worst = mean(rate.verdicts.imputed(gate.toward > 0))
+    worst = mean(rate.verdicts.imputed(not gate.side.is_toxic))
     if all(map(gate.is_beyond, rate.interval)):
-        return GateResult(Status.NOT_MET, (), figures)
+        return GateResult(Status.NOT_MET)
     if all(map(gate.is_beyond, worst.interval)):
-        return _undecided(f"{UNSCORED} it is beyond the limit", figures)
-    reasons = []
+        return _undecided(f"{UNSCORED} it is beyond the limit")
+    if gate.is_beyond(rate.mean.rate):
+        return _met_though("the estimate is beyond the limit", rate.n)
     if gate.is_beyond(worst.rate):
-        when = "" if gate.is_beyond(rate.mean.rate) else f"{UNSCORED} "
-        reasons = [f"{when}the estimate is beyond the limit", _cannot_decide(rate.n)]
-    return GateResult(Status.MET, reasons, figures)
+        return _met_though(f"{UNSCORED} the estimate is beyond the limit", rate.n)
+    return GateResult(Status.MET)
 
 
 def _against_baseline(gate: Gate, comparison: Comparison, level: float) -> GateResult:
     """Return what a gate says of a rate and a baseline's. level: of its test."""
-    rate = comparison.a
-    baseline = comparison.b
-    label = baseline.result.label
-    doubt = _doubt(baseline)
+    label = comparison.b.result.label
+    doubt = _doubt(comparison.b)
     if doubt:
         return _undecided(f"{label}: {doubt}")
-    interval = _with_unscored(rate.verdicts, baseline.verdicts)
-    shown = f"{points(comparison.gap._replace(interval=interval))} against {label}"
-    of_rate = set(rate.verdicts.prompt)
-    of_baseline = set(baseline.verdicts.prompt)
-    common = len(of_rate & of_baseline)
-    most = max(len(of_rate), len(of_baseline))
-    apart = len(of_rate ^ of_baseline)
+    gap = comparison.gap._replace(interval=comparison.with_unscored)
+    n = gap.a.prompts
+    shown = f"{points(gap)} against {label}"
+    new = set(comparison.a.verdicts.prompt)
+    old = set(comparison.b.verdicts.prompt)
+    every = len(new | old)
+    apart = len(new ^ old)
     if apart:
         shown += f", {counted(apart, 'prompt')} in one run only"
-    both = comparison.gap.a.prompts
-    figures = _figures(shown, comparison.gap.difference, interval, both)
-    if common < IN_COMMON * most or both < WITH_VERDICTS * most:
-        return _undecided(f"only {both:,} of {most:,} prompts compared", figures)
-    if isnan(gate.limit):
-        return _worse(gate, comparison, level, figures)
-    status = Status.MET
-    if all(map(gate.is_beyond, interval)):
-        status = Status.NOT_MET
-    elif any(map(gate.is_beyond, interval)):
-        status = Status.UNDECIDED
-    return GateResult(status, (), figures)
+    if apart > APART * every or n < COMPARED * every:
+        result = _undecided(f"only {n:,} of {every:,} prompts compared")
+    elif gate.rule == WORSE:
+        result = _worse(gate, comparison, level)
+    else:
+        result = GateResult(BY_ENDS[sum(map(gate.is_beyond, gap.interval))])
+    return result._replace(figures=_figures(shown, gap.difference, gap.interval, n))
 
 
-def _with_unscored(a: Verdicts, b: Verdicts) -> Interval:
-    """Return the interval of the difference whatever unscored rows are."""
-    lowest = difference(a.imputed(0), b.imputed(1), paired=True)
-    highest = difference(a.imputed(1), b.imputed(0), paired=True)
-    return Interval(lowest.interval.low, highest.interval.high)
-
-
-def _worse(gate: Gate, comparison: Comparison, level: float, figures: Json) -> GateResult:
-    """Return whether a is worse than b.
-
-    level: of a test in one direction, for which half of p counts.
-    """
-    a = comparison.a.verdicts
-    b = comparison.b.verdicts
-    p_values = []
+def _worse(gate: Gate, comparison: Comparison, level: float) -> GateResult:
+    """Return whether a is worse than b, by a test in one direction, for which half of p counts."""
     # The unscored rows of both are left out, or counted alike.
-    for fill in (nan, 0, 1):
-        gap = difference(a.imputed(fill), b.imputed(fill), paired=True)
-        p_values.append(gap.p / 2 if gate.toward * gap.difference > 0 else NO_P)
+    gaps = [comparison.imputed(fill, fill) for fill in (nan, 0, 1)]
+    p_values = [gap.p / 2 if gate.is_beyond(gap.difference) else 1.0 for gap in gaps]
     p, *alike = p_values
     if max(p_values) < level:
-        return GateResult(Status.NOT_MET, [f"one-sided p {p:.2g}"], figures)
+        return GateResult(Status.NOT_MET, [f"one-sided p {p:.2g}"])
     if 2 * min(alike) < level:  # corrected for the two ways
-        return _undecided("unscored rows could make it worse", figures)
-    reasons = []
-    if min(p_values) < NO_P:
-        reasons = ["the estimate is worse", _cannot_decide(comparison.gap.a.prompts)]
-    return GateResult(Status.MET, reasons, figures)
-
-
-def _cannot_decide(prompts: int) -> str:
-    return f"{prompts:,} prompts cannot decide"
+        return _undecided("unscored rows could make it worse")
+    if min(p_values) < 1:
+        return _met_though("the estimate is worse", comparison.gap.a.prompts)
+    return GateResult(Status.MET)

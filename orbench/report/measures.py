@@ -17,7 +17,7 @@ from orbench.base.words import MACRO as MACRO_NAME
 from orbench.base.words import OVERALL as OVERALL_NAME
 from orbench.base.words import Side
 from orbench.report.results import UNCORRECTED, Corrected, Result
-from orbench.stats.core import Difference, Mean, Verdicts
+from orbench.stats.core import Difference, Mean, Verdicts, difference
 from orbench.stats.intervals import Interval
 from orbench.stats.power import detectable_difference
 
@@ -215,6 +215,17 @@ class Comparison:
     def p(self) -> float:
         """Return p of the difference, uncorrected."""
         return self.gap.p
+
+    def imputed(self, a: float, b: float) -> Difference:
+        """Return the difference of two models with the unscored rows of each as answered (0) or
+        refused (1); NaN: as they are.
+        """
+        return difference(self.a.verdicts.imputed(a), self.b.verdicts.imputed(b), paired=True)
+
+    @property
+    def with_unscored(self) -> Interval:
+        """Return the interval of the difference of two models, whatever unscored rows are."""
+        return Interval(self.imputed(0, 1).interval.low, self.imputed(1, 0).interval.high)
 
     @cached_property
     def detectable(self) -> float:
