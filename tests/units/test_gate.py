@@ -162,12 +162,21 @@ def test_unscored_rows_of_both_results_count_alike(now: str, before: str, expect
     assert decided("worse", *rates).partition(" ")[0] == expected
 
 
-def test_unscored_rows_alone_are_no_finding() -> None:
-    # 6 of 6 are worse if all unscored rows are refused, and 6 others of 6 if all are answered.
-    now = np.array([nan] * 6 + [1] * 6 + [0] * 88)
-    before = np.array([0] * 6 + [nan] * 6 + [0] * 88)
-    rates = measured(now), measured(before, "old", is_baseline=True)
-    assert decided("worse", *rates).endswith("| unscored rows could make it worse")
+@pytest.mark.parametrize(
+    ("now", "before", "expected"),
+    [
+        # 6 of 6 are worse if all unscored rows are refused, and 6 others of 6 if all are answered.
+        ([nan, 1, 0, 0], [0, nan, 0, 0], "UNDECIDED | unscored rows could make it worse"),
+        # 6 of 6 without unscored rows; 6 are worse and 6 better, either way.
+        ([1, nan, 0, 0], [0, 1, nan, 0], f"MET | the estimate is worse | 88 {CANNOT}"),
+    ],
+)
+def test_a_finding_must_hold_with_and_without_unscored_rows(
+    now: list[float], before: list[float], expected: str
+) -> None:
+    a, b = (np.array(first).repeat([6, 6, 6, 82]) for first in (now, before))
+    rates = measured(a), measured(b, "old", is_baseline=True)
+    assert re.sub(r" \| .*against old", "", decided("worse", *rates)) == expected
 
 
 @pytest.mark.parametrize(
@@ -199,6 +208,7 @@ def test_prompts_of_one_run_alone_are_counted(before: str, now: str, expected: s
         ("60/400", "old 10/400", "NOT_MET | +12.5 points [9.1, 16.1] against old"),
         ("- 60/400", "old - 10/400", "MET | +12.5 points [9.1, 16.1] against old"),
         ("- 10/400", "old - 60/400", "NOT_MET | -12.5 points [-16.1, -9.1] against old"),
+        ("- 390/400", "old - 390/400", "MET | +0.0 points [-0.9, 0.9] against old"),
         ("- 100/100", "old - 100/100", "UNDECIDED | +0.0 points [-3.7, 3.7] against old"),
         ("10/390?10", "old 10/400", "UNDECIDED | +0.0 points [-0.9, 4.5] against old"),
         ("60/390?10", "old 10/400", "NOT_MET | +12.8 points [9.1, 18.8] against old"),
