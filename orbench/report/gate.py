@@ -269,6 +269,7 @@ def _worse(gate: Gate, comparison: Comparison, level: float) -> GateResult:
         return GateResult(Status.NOT_MET, [f"one-sided p {p:.2g}"])
     if 2 * min(alike) < level:  # corrected for the two ways
         return _undecided("unscored rows could make it worse")
-    if min(p_values) < 1:
-        return _met_though("the estimate is worse", comparison.gap.a.prompts)
-    return GateResult(Status.MET)
+    if min(p_values) == 1:
+        return GateResult(Status.MET)
+    when = "" if p < 1 else "with unscored rows counted alike, "
+    return _met_though(f"{when}the estimate is worse", comparison.gap.a.prompts)

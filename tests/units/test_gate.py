@@ -167,6 +167,12 @@ def test_unscored_rows_of_both_results_count_alike(now: str, before: str, expect
     [
         # 6 of 6 are worse if all unscored rows are refused, and 6 others of 6 if all are answered.
         ([nan, 1, 0, 0], [0, nan, 0, 0], "UNDECIDED | unscored rows could make it worse"),
+        # 6 are worse and 6 better; 6 more are worse if unscored rows are refused.
+        (
+            [nan, 0, 1, 0],
+            [0, 1, 0, 0],
+            f"MET | with unscored rows counted alike, the estimate is worse | 94 {CANNOT}",
+        ),
         # 6 of 6 without unscored rows; 6 are worse and 6 better, either way.
         ([1, nan, 0, 0], [0, 1, nan, 0], f"MET | the estimate is worse | 88 {CANNOT}"),
     ],
