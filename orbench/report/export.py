@@ -11,7 +11,7 @@ from orbench.base.grouping import grouped
 from orbench.base.records import VERSION, Record, read_record
 from orbench.base.tables import file_name_part, make_folder, write_text
 from orbench.base.words import Json
-from orbench.report.columns import RANK, RATES, SCORE, Cell, can_lead
+from orbench.report.columns import BOARD, RATES, Cell, can_lead
 from orbench.report.measures import Rate, Rates
 from orbench.report.rates import overall
 from orbench.report.standings import Board, Report
@@ -28,6 +28,7 @@ SOURCE = {
 }
 PERCENT = {"metric_unit": "percent", "score_type": "continuous", "min_score": 0, "max_score": 100}
 SENT = ("temperature", "top_p", "max_tokens")  # parameters that the schema has fields for
+OF_STANDING = ("rank", "score")  # columns of BOARD
 # Columns of RATES: overall rates are all alike in what subset they are of.
 LEFT_OUT = ("", "subset", "value", "category", "counted", "unpaired")
 DIGITS = 10  # of figures in results.json, behind the point
@@ -50,7 +51,10 @@ def write_summary(output: Path, report: Report) -> None:
 def _summary(rate: Rate, board: Board) -> Json:
     standings = [standing for standing in board if rate.result in standing.results]
     standing = standings[0] if len(standings) == 1 else None
-    entry = {column.name: _rounded(column.cell(standing)) for column in (RANK, SCORE)}
+    entry = {}
+    for column in BOARD:
+        if column.name in OF_STANDING:
+            entry[column.name] = _rounded(column.cell(standing))
     for column in RATES:
         if column.name not in LEFT_OUT:
             entry[column.name] = _rounded(column.cell(rate))

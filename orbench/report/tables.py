@@ -58,16 +58,16 @@ class Filled(NamedTuple):
     @property
     def is_in_documents(self) -> bool:
         """Return whether documents show it: not if nothing is measured."""
-        if self.shown is Shown.ONLY_VARIED:
+        if self.shown == Shown.ONLY_VARIED:
             return self.is_varied
         return bool({*self.texts} - {"", NOT_MEASURED.text})
 
     @property
     def is_on_page(self) -> bool:
         """Return whether the page shows it, too."""
-        if self.shown is Shown.IF_VARIED:
+        if self.shown == Shown.IF_VARIED:
             return self.is_varied
-        return self.shown is not Shown.IN_DOCUMENTS
+        return self.shown != Shown.IN_DOCUMENTS
 
 
 class Grid(NamedTuple):

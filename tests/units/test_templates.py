@@ -72,5 +72,6 @@ def test_templates_name_attributes_of_the_report(name: str) -> None:
 def test_columns_name_attributes_of_the_report(table: str) -> None:
     known = set[str]().union(*map(names_in, MODULES))
     for column in getattr(columns, table):
+        assert columns.Shown(column.shown)
         if isinstance(column.source, str):
             assert known.issuperset(column.source.split(".")), column.source
