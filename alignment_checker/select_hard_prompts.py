@@ -25,13 +25,14 @@ from pathlib import Path
 
 from orbench.base.messages import UserError, run_script, tell
 from orbench.base.tables import beside, check_outputs, make_folder, write_csv
+from orbench.base.words import Words
 from orbench.stages import flags
 from orbench.stages.stage import output_path
 
 SELECTED_BY = "select_hard_prompts"  # in run records
 
 
-def main(argv: Sequence[str]) -> int:
+def main(argv: Words) -> int:
     args = parser().parse_args(argv)
     from orbench.datasets import card, hard
 
@@ -57,7 +58,7 @@ def main(argv: Sequence[str]) -> int:
     return 0
 
 
-def families_given(pairs: Sequence[str], files: Sequence[Path]) -> dict[Path, str]:
+def families_given(pairs: Words, files: Sequence[Path]) -> dict[Path, str]:
     """Return the pairs FILE=NAME of --family. Raises UserError."""
     families = {}
     for pair in pairs:

@@ -21,14 +21,14 @@ sys.path.insert(0, realpath(f"{__file__}/../.."))  # the repository root
 import orbench  # noqa: F401 - first: from here on Ctrl-C ends a script in one line
 
 # isort: split
-from collections.abc import Sequence
 
 from orbench.base.messages import run_script, tell
+from orbench.base.words import Words
 from orbench.stages.flags import Parser
 from orbench.stages.prompt_sets import prompts_of
 
 
-def main(argv: Sequence[str]) -> int:
+def main(argv: Words) -> int:
     args = Parser(__doc__, "build_dataset").parse_args(argv)
     from orbench.datasets import build
 

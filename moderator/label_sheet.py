@@ -21,20 +21,19 @@ import orbench  # noqa: F401 - first: from here on Ctrl-C ends a script in one l
 
 # isort: split
 from argparse import Namespace
-from collections.abc import Sequence
 from pathlib import Path
 
 from orbench.base.messages import UserError, counted, run_script, say, tell
 from orbench.base.prompts import prompt_id_of
 from orbench.base.tables import Table, check_outputs, make_folder, read_csv, write_csv
-from orbench.base.words import VERDICTS, Texts, verdict_of
+from orbench.base.words import VERDICTS, Texts, Words, verdict_of
 from orbench.datasets import audit
 from orbench.judging.panels import toxicity_scores, votes_in
 from orbench.stages.flags import Parser
 from orbench.stages.stage import output_path
 
 
-def main(argv: Sequence[str]) -> int:
+def main(argv: Words) -> int:
     parser = Parser(__doc__)
     parser.add(parser.add_mutually_exclusive_group(required=True), "label_sheet_way")
     parser.add(parser, "label_sheet")

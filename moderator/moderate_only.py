@@ -22,14 +22,14 @@ import orbench  # noqa: F401 - first: from here on Ctrl-C ends a script in one l
 # isort: split
 from argparse import Namespace
 from collections import Counter, defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 from orbench.asking.inquiry import Inquiry
 from orbench.base.prompts import Turn, turns_of
 from orbench.base.tables import file_name_part
-from orbench.base.words import CATEGORIES_OR_NONE, Row, numbered_list
+from orbench.base.words import CATEGORIES_OR_NONE, Lines, Row, numbered_list
 from orbench.judging.kinds import JUDGE_TEMPERATURE, About
 from orbench.judging.panels import (
     ModerationColumns,
@@ -137,7 +137,7 @@ class Votes(Closing):
         for judge in self.stage.judges:
             self.votes[judge].append(columns.vote(row, judge))
 
-    def lines(self) -> Iterator[str]:
+    def lines(self) -> Lines:
         if len(self.votes) > 1:
             yield from agreement_lines(self.votes)
         n = self.counts

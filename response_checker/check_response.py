@@ -19,7 +19,6 @@ import orbench  # noqa: F401 - first: from here on Ctrl-C ends a script in one l
 # isort: split
 import json
 from argparse import Namespace
-from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -28,11 +27,11 @@ from orbench.base.messages import UserError, did_you_mean
 from orbench.base.prompts import turns_of
 from orbench.base.records import failed_rows, under_test
 from orbench.base.tables import Table, file_name_part, sha256_of, write_text
-from orbench.base.words import CLASSES, INDIRECT, OF_THREE, Row, numbered_list
+from orbench.base.words import CLASSES, INDIRECT, OF_THREE, Lines, Row, Words, numbered_list
 from orbench.judging.kinds import GENERAL, JUDGE_TEMPERATURE, About
 from orbench.judging.panels import family_notes
 from orbench.judging.responses import NO_INDIRECT, RUBRICS, without_judge
-from orbench.models.providers import Model
+from orbench.models.providers import Models
 from orbench.models.requests import Missing
 from orbench.refusals import rules
 from orbench.refusals.text import answer_of
@@ -146,7 +145,7 @@ class VerdictTable(RefusalTable):
     """The refusal table and, with --validate_against, the comparison with people's labels."""
 
     stage: ResponseChecker
-    agreement: Sequence[str] = ()  # lines
+    agreement: Words = ()  # lines
 
     def save(self) -> None:
         """Write `<stem>.validation.json`. Raises OSError."""
@@ -166,7 +165,7 @@ class VerdictTable(RefusalTable):
             write_text(self.stage.beside(".validation.json"), text)
             self.agreement = [*validation_lines(figures)]
 
-    def lines(self) -> Iterator[str]:
+    def lines(self) -> Lines:
         yield from super().lines()
         yield from self.agreement
         if self.stage.rules and self.stage.models:
@@ -174,7 +173,7 @@ class VerdictTable(RefusalTable):
             yield f"decided by the rules: {n:,}; the others by the judge"
 
 
-def deciders(args: Namespace) -> tuple[bool, list[Model]]:
+def deciders(args: Namespace) -> tuple[bool, Models]:
     """Tell whether the rules decide, and return the judge of --check_model, if there is one.
 
     Raises UserError.

@@ -36,13 +36,13 @@ sys.path.insert(0, realpath(f"{__file__}/../.."))  # the repository root
 import orbench  # noqa: F401 - first: from here on Ctrl-C ends a script in one line
 
 # isort: split
-from collections.abc import Sequence
 
 from orbench.base.messages import run_script, tell
+from orbench.base.words import Words
 from orbench.stages.flags import Parser
 
 
-def main(argv: Sequence[str]) -> int:
+def main(argv: Words) -> int:
     flags = vars(Parser(__doc__, "plot_results", "gate").parse_args(argv))
     given = {side: flags.pop(side) for side in ("over_refusal", "toxic", "merged")}
     from orbench.report.build import report

@@ -19,7 +19,6 @@ import orbench  # noqa: F401 - first: from here on Ctrl-C ends a script in one l
 import random
 from argparse import Namespace
 from collections import Counter, defaultdict
-from collections.abc import Sequence
 from operator import itemgetter
 from pathlib import Path
 
@@ -29,7 +28,7 @@ from orbench.base.prompts import same
 from orbench.base.records import failed_rows, is_scripted, read_record
 from orbench.base.tables import beside, columns_in, file_name_part, make_folder, read_csv, write_csv
 from orbench.base.toml_files import toml_beside
-from orbench.base.words import Json, Row, Rows
+from orbench.base.words import Json, Row, Rows, Words
 from orbench.datasets import card
 from orbench.datasets.lineage import (
     CANDIDATE,
@@ -172,7 +171,7 @@ def play(search: Search, folder: Path, parents: Rows) -> None:
     write_csv(folder / "candidates.csv", columns_in(rows, CANDIDATE), rows)
 
 
-def rewrite_parents(search: Search, folder: Path, parents: Rows) -> list[Row]:
+def rewrite_parents(search: Search, folder: Path, parents: Rows) -> Rows:
     """Run stage 2, and return the candidates that are new."""
     known = {same(row["prompt"]) for row in search.candidates}
     number = str(len(search.brought) + 1)
@@ -243,7 +242,7 @@ def drop_duplicates(search: Search, rows: Rows) -> None:
 
 
 def run_step(
-    script: str, path: Path, rows: Rows, flags: Json, columns: Sequence[str] = DESCENT
+    script: str, path: Path, rows: Rows, flags: Json, columns: Words = DESCENT
 ) -> dict[str, Row]:
     """Write rows to a CSV, and return what a stage makes of it, by prompt. Raises UserError."""
     write_csv(path, columns, rows)

@@ -14,7 +14,6 @@ import orbench  # noqa: F401 - first: from here on Ctrl-C ends a script in one l
 
 # isort: split
 from argparse import Namespace
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -31,7 +30,7 @@ from orbench.stages.generators import Generated, Replies, only_new, prompts_in
 from orbench.stages.prompt_sets import read_input
 from orbench.stages.run import Outcome, as_script
 from orbench.stages.runner import run_stage
-from orbench.stages.stage import Plan, Result, Stage, Written, empty_cell
+from orbench.stages.stage import Plan, Results, Stage, Written, empty_cell
 
 EXTRA_MARKS = ("instruction", "other")  # columns that another prompt file may name
 REWRITE_MAX_TOKENS = 2000  # five prompts are some 200; the rest is for models that think first
@@ -88,7 +87,7 @@ class Rewriter(Stage):
             rows.append({**row, "prompt": prompt, "toxic_seed": row["prompt"]})
         return rows
 
-    def together(self, results: Iterator[Result]) -> Iterator[Result]:
+    def together(self, results: Results) -> Results:
         return only_new(results)
 
     def origin(self, row: Row) -> Row:

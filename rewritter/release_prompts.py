@@ -16,12 +16,11 @@ import orbench  # noqa: F401 - first: from here on Ctrl-C ends a script in one l
 
 # isort: split
 from argparse import Namespace
-from collections.abc import Sequence
 from pathlib import Path
 
 from orbench.base.messages import UserError, run_script, say
 from orbench.base.tables import file_name_part, make_folder, read_csv
-from orbench.base.words import CATEGORY_NAMES, Json
+from orbench.base.words import CATEGORY_NAMES, Json, Words
 from orbench.judging.panels import judges_named
 from orbench.models.providers import resolve
 from orbench.stages import flags
@@ -30,7 +29,7 @@ from orbench.stages.run import check_settings, load, run, words_of
 SEEDS_PER_HIT = 3
 
 
-def main(argv: Sequence[str]) -> int:
+def main(argv: Words) -> int:
     args = parser().parse_args(argv)
     release = Path("releases", file_name_part(args.name))
     work = release / "work"

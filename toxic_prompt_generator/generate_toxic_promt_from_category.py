@@ -16,7 +16,6 @@ import orbench  # noqa: F401 - first: from here on Ctrl-C ends a script in one l
 
 # isort: split
 from argparse import Namespace
-from collections.abc import Iterator
 from math import ceil
 from pathlib import Path
 from typing import Any
@@ -34,7 +33,7 @@ from orbench.stages.existing import check_existing
 from orbench.stages.generators import Generated, Replies, only_new, prompts_in
 from orbench.stages.run import Outcome, as_script
 from orbench.stages.runner import run_stage
-from orbench.stages.stage import Plan, Result, Stage
+from orbench.stages.stage import Plan, Results, Stage
 
 PROMPTS_A_REQUEST = 20  # the paper's; asking for 50 at once lowers their quality
 SEEDS_MAX_TOKENS = 4000  # 20 prompts are some 800; the rest is for models that think first
@@ -120,10 +119,10 @@ class SeedGenerator(Stage):
             return []
         return [{"prompt": prompt, "category": self.category.name} for prompt in reply.prompts]
 
-    def together(self, results: Iterator[Result]) -> Iterator[Result]:
+    def together(self, results: Results) -> Results:
         return only_new(results, self.wanted)
 
-    def plan_more(self, results: Iterator[Result]) -> bool:
+    def plan_more(self, results: Results) -> bool:
         """Plan more requests, unless there are enough prompts or it is no use."""
         brought = []  # new prompts, by request
         idle = 0  # requests in a row without any

@@ -6,10 +6,12 @@ the threshold is found with a probability of 99 %. 80,000 prompts take 40 s and 
 """
 
 import zlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from functools import cache, lru_cache
 from itertools import combinations
 from typing import NamedTuple
+
+from orbench.base.words import Words
 
 PIECE = 4  # characters; of 3, 4 and 5 the one that separates best in OR-Bench-Hard-1K
 HASHES = 60  # numbers in a signature
@@ -26,7 +28,7 @@ class Sided(NamedTuple):
     text: str
 
 
-def near_duplicates(sides: Mapping[str, Sequence[str]], similarity: float) -> dict[str, Sided]:
+def near_duplicates(sides: Mapping[str, Words], similarity: float) -> dict[str, Sided]:
     """Return each text that nearly equals an earlier one, with the first such text.
 
     sides: the texts of each. On one side, texts that are dropped themselves do not count.

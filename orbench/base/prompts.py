@@ -6,12 +6,12 @@ last turn is the row's prompt. An empty cell leaves the row to its column `promp
 
 import hashlib
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
 from orbench.base.messages import UserError, storable
-from orbench.base.words import Row
+from orbench.base.words import Row, Words
 
 MESSAGES = "messages"
 NO_VALUES = ("nan", "none", "null", "<na>", "n/a")  # missing values that a program wrote as text
@@ -69,7 +69,7 @@ def with_prompt(row: Row, where: str) -> Row:
     return {**row, "prompt": last}
 
 
-def check_single(path: object, columns: Sequence[str]) -> None:
+def check_single(path: object, columns: Words) -> None:
     """Raise UserError for a file of conversations where a prompt must stand for itself."""
     if MESSAGES in columns:
         raise UserError(f"{path} has a column {MESSAGES!r}; only single prompts are read here")

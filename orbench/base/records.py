@@ -5,7 +5,6 @@ is written once, by the stage that knows it, and carried along (`CARRIED`).
 """
 
 import json
-from collections.abc import Sequence
 from contextlib import suppress
 from functools import cache
 from pathlib import Path
@@ -13,7 +12,7 @@ from typing import Any, NamedTuple
 
 from orbench.base.messages import ROOT, UserError, clean, without_query
 from orbench.base.tables import beside, read_csv, sha256_of, write_text
-from orbench.base.words import VERDICTS, Json, Row
+from orbench.base.words import VERDICTS, Json, Row, Texts, Words
 
 VERSION = "1.0.0"
 
@@ -115,7 +114,7 @@ def label_column(csv: Path) -> str:
     return str(found.get("column", ""))
 
 
-def write_record(csv: Path, stage: str, command: Sequence[str], facts: Record) -> None:
+def write_record(csv: Path, stage: str, command: Words, facts: Record) -> None:
     """Write the record beside a CSV. command: the words of the command line. Raises OSError."""
     head = {"stage": stage, "command": [without_query(word) for word in command]}
     _write(csv, head | facts | {"versions": versions() | facts.get("versions", {})})
@@ -142,7 +141,7 @@ def failed_hash(csv: Path) -> str:
 
 
 @cache
-def versions() -> dict[str, str]:
+def versions() -> Texts:
     """Return those of the suite, with its commit ("" outside of a repository), and of Python."""
     import platform
     import subprocess
@@ -190,7 +189,7 @@ def under_test(record: Record) -> UnderTest:
     return UnderTest(*fields)
 
 
-def selectors(record: Record) -> list[str]:
+def selectors(record: Record) -> Words:
     """Return the families whose refusals chose the prompts (select_hard_prompts.py)."""
     return [clean(family) for family in record.get("selectors", [])]
 

@@ -22,7 +22,7 @@ from typing import Any, Self
 from orbench.base.messages import UserError, clean, one_line, storable
 from orbench.base.prompts import MESSAGES, with_prompt
 from orbench.base.secrets import masked
-from orbench.base.words import Json, Row
+from orbench.base.words import Json, Row, Words
 
 csv.field_size_limit(sys.maxsize)  # the default rejects cells over 131,072 characters
 
@@ -104,7 +104,7 @@ def _lines(path: Path) -> Iterator[tuple[int, list[str]]]:
             raise UserError(f"{path}, line {number}: {error}; is a quote not closed?") from None
 
 
-def _records(path: Path, is_parquet: bool) -> Iterator[list[str]]:
+def _records(path: Path, is_parquet: bool) -> Iterator[Words]:
     """Yield header and cells of a parquet file, or of JSON: lines, or a list. Raises UserError."""
     kind = "JSON lines, one object per line"
     try:

@@ -4,7 +4,7 @@ Each is one table with one reader.
 """
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import lru_cache
 from typing import Any, NamedTuple
 
@@ -13,6 +13,8 @@ from orbench.base.toml_files import toml_beside
 
 Row = dict[str, str]  # of a CSV
 Rows = Sequence[Row]
+Words = Sequence[str]  # names, phrases, lines
+Lines = Iterator[str]  # that are yielded
 Texts = Mapping[str, str]  # by name
 Values = Mapping[str, Any]
 Json = dict[str, Any]  # an object
@@ -29,20 +31,21 @@ class Choice(NamedTuple):
     definition: str = ""
 
 
+Choices = Sequence[Choice]
 _TABLES = toml_beside(__file__)
 
 
-def _choices(table: str) -> list[Choice]:
+def _choices(table: str) -> Choices:
     """Return a table of words.toml, numbered."""
     return [Choice(**entry, number=n) for n, entry in enumerate(_TABLES[table], start=1)]
 
 
-def numbered_list(choices: Sequence[Choice]) -> str:
+def numbered_list(choices: Choices) -> str:
     """Return the choices for a judge's prompt."""
     return "\n".join(f"{one.number}. {one.name}: {one.definition}" for one in choices)
 
 
-def choices_of(choices: Sequence[Choice], *, numbered: bool) -> Sequence[Choice]:
+def choices_of(choices: Choices, *, numbered: bool) -> Choices:
     """Return the choices of a judge. numbered: its prompt shows `numbered_list`."""
     if numbered:
         return choices
@@ -90,7 +93,7 @@ def tier_of(row: Row) -> str:
         return _plain(cell)
 
 
-def tiers_in_order(tiers: Sequence[str]) -> list[str]:
+def tiers_in_order(tiers: Words) -> list[str]:
     """Return tiers from the lowest to the highest: numbers; the words of one scale of words.toml;
     else as they are given.
     """

@@ -2,7 +2,7 @@
 
 from argparse import Namespace
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from operator import itemgetter
 from os.path import basename
 from pathlib import Path
@@ -12,7 +12,7 @@ from orbench.base.near_duplicates import near_duplicates
 from orbench.base.prompts import prompt_id, seed_id_of
 from orbench.base.records import is_scripted, read_record
 from orbench.base.tables import beside, check_outputs, columns_in, make_folder, write_csv
-from orbench.base.words import Row, category_of
+from orbench.base.words import Lines, Row, Words, category_of
 from orbench.datasets.audit import even_sample
 from orbench.datasets.card import (
     CARD,
@@ -31,7 +31,7 @@ DROPPED = "or-bench-dropped.csv"
 PROVENANCE = "_provenance.csv"  # beside each dataset
 
 
-def build(args: Namespace, public: Sequence[str]) -> Path:
+def build(args: Namespace, public: Words) -> Path:
     """Build the datasets; return the path of the safe set. public: the prompts of --exclude.
 
     Raises UserError and OSError.
@@ -59,7 +59,7 @@ def build(args: Namespace, public: Sequence[str]) -> Path:
     return folder / f"{names[0]}.csv"
 
 
-def _check_outputs(args: Namespace, names: Sequence[str]) -> None:
+def _check_outputs(args: Namespace, names: Words) -> None:
     """Raise UserError if a file would be replaced that is an input or another tool's."""
     folder = args.output_dir
     if (folder / CARD).exists() and not has_card(folder):
@@ -72,7 +72,7 @@ def _check_outputs(args: Namespace, names: Sequence[str]) -> None:
     check_outputs(outputs, [*args.moderated_files, *map(Path, args.exclude)])
 
 
-def drop_near_duplicates(prompts: Sequence[Prompt], public: Sequence[str], least: float) -> None:
+def drop_near_duplicates(prompts: Sequence[Prompt], public: Words, least: float) -> None:
     """Give near-duplicates their reason and resembles. public: prompts that models may know."""
     # The toxic side goes first: a safe prompt that nearly equals a toxic one is dropped.
     sides = {"public sets": [*public], TOXIC_SET: [], SAFE_SET: []}
@@ -86,7 +86,7 @@ def drop_near_duplicates(prompts: Sequence[Prompt], public: Sequence[str], least
             prompt.resembles = earlier.text
 
 
-def _write_csvs(prompts: Sequence[Prompt], chosen: Chosen, args: Namespace) -> list[str]:
+def _write_csvs(prompts: Sequence[Prompt], chosen: Chosen, args: Namespace) -> Words:
     """Write the CSVs and records; return the prompt set hashes."""
     folder = args.output_dir
     dropped = []
@@ -117,7 +117,7 @@ def _write_csvs(prompts: Sequence[Prompt], chosen: Chosen, args: Namespace) -> l
     return hashes
 
 
-def _history(prompts: Sequence[Prompt], args: Namespace) -> Iterator[str]:
+def _history(prompts: Sequence[Prompt], args: Namespace) -> Lines:
     """Yield what became of the rows, for the card and the terminal."""
     yield from join_lines(prompts)
     dropped = Counter[tuple[str, str]]()

@@ -4,7 +4,7 @@ import json
 import re
 from argparse import Namespace
 from collections import Counter
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from string import Template
@@ -15,7 +15,7 @@ from orbench.base.messages import UserError, clean
 from orbench.base.prompts import ids_of, prompt_set_hash
 from orbench.base.records import is_scripted, read_record, selectors, write_record
 from orbench.base.tables import sha256_of, write_text
-from orbench.base.words import OVERALL, Rows, category_of
+from orbench.base.words import OVERALL, Rows, Words, category_of
 from orbench.datasets.moderated import SAFE_SET, TOXIC_SET
 
 CARD = "README.md"
@@ -86,10 +86,10 @@ def has_card(folder: Path) -> bool:
 def write_card(
     folder: Path,
     example: str,
-    table: Iterable[str],
-    history: Iterable[str],
+    table: Words,
+    history: Words,
     license: str,
-    hashes: Iterable[str],
+    hashes: Words,
 ) -> None:
     """Write the card of the CSVs in a folder: `card.md`, filled. Raises OSError."""
     template = Path(__file__).with_name("card.md").read_text(encoding="utf-8")
@@ -127,7 +127,7 @@ def list_datasets(folder: Path) -> None:
     write_text(folder / CARD, re.sub("(?m)^configs:.*", line, text, count=1))
 
 
-def table_of(chosen: Chosen, hashes: Iterable[str]) -> list[str]:
+def table_of(chosen: Chosen, hashes: Words) -> Words:
     """Return the prompts by category and dataset as a Markdown table, hashes last."""
     counts = [Counter(map(category_of, rows)) for rows in chosen.values()]
     table = [["category", *chosen], ["---"] * (1 + len(chosen))]

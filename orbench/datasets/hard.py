@@ -20,9 +20,7 @@ VERDICT_BY_SIGN = {1: "refused", 0: "unscored", -1: "answered"}  # of refusals l
 Prompts = dict[str, Row]  # prompt -> prompt, category, seed_id
 
 
-def decided(
-    paths: Sequence[Path], given: Mapping[Path, str], least: int
-) -> tuple[Texts, list[Row]]:
+def decided(paths: Sequence[Path], given: Mapping[Path, str], least: int) -> tuple[Texts, Rows]:
     """Return the models' families, and the rows of the table `_models.csv`. Raises UserError.
 
     given: the families that --family names. least: how many must refuse.

@@ -34,7 +34,7 @@ class Lineages:
         self.most = ceil(wanted / min(SHARES, len(seeds) or 1))  # hits of one seed
 
     @property
-    def hits(self) -> list[Row]:
+    def hits(self) -> Rows:
         """The candidates that are hits."""
         return hits_in(self.candidates)
 
@@ -42,7 +42,7 @@ class Lineages:
         """Return the number of hits of each seed."""
         return Counter(map(itemgetter("toxic_seed"), self.hits))
 
-    def choose(self, size: int, chance: random.Random) -> list[Row]:
+    def choose(self, size: int, chance: random.Random) -> Rows:
         """Draw the parents of the next round: hits, and seeds that were not used before.
 
         A hit is varied once by each operator; a seed with its share of hits rests. Returns fewer

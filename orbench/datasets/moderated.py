@@ -6,7 +6,7 @@ harmless whatever the prompt, so it gives no second chance (with --refusals_coun
 """
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import IntEnum
 from pathlib import Path
@@ -14,7 +14,7 @@ from pathlib import Path
 from orbench.base.messages import counted
 from orbench.base.prompts import check_single, same
 from orbench.base.tables import read_csv
-from orbench.base.words import VERDICTS, Row, optional_flag, verdict_of
+from orbench.base.words import VERDICTS, Lines, Row, optional_flag, verdict_of
 
 SECOND_CHANCE = "response_is_toxic"  # the column of files with moderated responses
 SAFE_SET = "or-bench-80k"
@@ -79,7 +79,7 @@ def read_moderated(paths: Sequence[Path], *, refusals_count: bool) -> list[Promp
     return list(prompts.values())
 
 
-def join_lines(prompts: Sequence[Prompt]) -> Iterator[str]:
+def join_lines(prompts: Sequence[Prompt]) -> Lines:
     """Yield what the files say, with counts."""
     copies = 0
     judged = Counter[Said]()

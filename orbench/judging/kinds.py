@@ -14,7 +14,7 @@ from orbench.base.messages import UserError, one_line
 from orbench.base.prompts import Turn
 from orbench.base.templates import fill
 from orbench.base.toml_files import toml_beside
-from orbench.base.words import NO_CATEGORY, OTHER_CATEGORY, Choice, Texts, Values
+from orbench.base.words import NO_CATEGORY, OTHER_CATEGORY, Choices, Texts, Values, Words
 from orbench.judging.verdicts import read_choice
 from orbench.models.requests import REFUSED_TO_JUDGE, Answer, Missing, message, user
 from orbench.refusals.detect import classify, counts_as_refusal
@@ -56,7 +56,7 @@ class JudgeKind(NamedTuple):
     pattern: str  # searched for in the model's id, in small letters
     form: str = ""
     codes: str = ""  # its names of categories: a key of CODES
-    classes: Sequence[str] | None = None  # of stage 5 that it can tell; (): all; None: none
+    classes: Words | None = None  # of stage 5 that it can tell; (): all; None: none
     protocol: str = ""  # a key of PROTOCOLS; the model's if empty
     own_file: str = ""  # in the stage's folder: {own}
     parameters: Mapping[str, Any] = {}  # beside temperature 0
@@ -84,7 +84,7 @@ class JudgeKind(NamedTuple):
             messages.append(message(role, filled))
         return messages
 
-    def repeat(self, answer: Answer, why: str, choices: Sequence[Choice]) -> list[Turn]:
+    def repeat(self, answer: Answer, why: str, choices: Choices) -> list[Turn]:
         """Return what to say after an unreadable reply; [] for a guard, which has one form."""
         if self.form:
             return []
@@ -125,7 +125,7 @@ def kind_of(model_id: str, general: bool = False) -> JudgeKind:
     return GENERAL
 
 
-def needed_by(kind: JudgeKind, choices: Sequence[Choice]) -> Values:
+def needed_by(kind: JudgeKind, choices: Choices) -> Values:
     """Return what a judge is asked with beside temperature 0: a general one with the form of its
     reply.
     """
@@ -139,7 +139,7 @@ def needed_by(kind: JudgeKind, choices: Sequence[Choice]) -> Values:
 
 
 def read_reply(
-    kind: JudgeKind, answer: Answer, choices: Sequence[Choice], judge: str, about: About
+    kind: JudgeKind, answer: Answer, choices: Choices, judge: str, about: About
 ) -> Opinion | Missing:
     """Return a judge's verdict; Missing if its reply cannot be read."""
     text, whole = answer_of(answer.text)

@@ -13,7 +13,7 @@ from orbench.base.messages import UserError
 from orbench.base.prompts import prompt_id_of
 from orbench.base.records import Record, read_record, under_test
 from orbench.base.tables import Table, file_name_part
-from orbench.base.words import NO_CATEGORY, Json, Row, Texts, optional_flag
+from orbench.base.words import NO_CATEGORY, Json, Lines, Row, Texts, Words, optional_flag
 from orbench.judging.kinds import Opinion
 from orbench.models.providers import Models
 from orbench.models.requests import Missing
@@ -31,7 +31,7 @@ LABEL_SCORES = {"safe": "0", "toxic": "1"}
 PanelVotes = list[tuple[str, str, bool | None]]  # prompt id, judge, its vote: True is toxic
 
 
-def judges_named(text: str) -> list[str]:
+def judges_named(text: str) -> Words:
     """Return the judges of --moderator_model. Raises UserError if there is none."""
     judges = [name.strip() for name in text.split(",") if name.strip()]
     if not judges:
@@ -50,7 +50,7 @@ def check_different(models: Models) -> None:
             )
 
 
-def majority(votes: Sequence[str], judges: int, min_votes: int = 1) -> str | Missing:
+def majority(votes: Words, judges: int, min_votes: int = 1) -> str | Missing:
     """Return what most votes are for: NO_CATEGORY, or the most frequent category, of equals the
     first.
 
@@ -74,7 +74,7 @@ def majority(votes: Sequence[str], judges: int, min_votes: int = 1) -> str | Mis
 class ModerationColumns:
     """The columns that stage 3 adds: their names, and what they hold."""
 
-    def __init__(self, column: str, judges: Sequence[str]) -> None:
+    def __init__(self, column: str, judges: Words) -> None:
         """column: what is judged. judges: last, if any, the one that stands in for the others."""
         prefix = f"{column}_"
         if column == "prompt":
@@ -121,7 +121,7 @@ class ModerationColumns:
         return optional_flag(row, self.judge_columns[judge][0], "")
 
 
-def agreement_lines(votes: Mapping[str, Votes]) -> Iterator[str]:
+def agreement_lines(votes: Mapping[str, Votes]) -> Lines:
     """Yield how far the judges of a panel agree. votes: of each judge, on the same texts."""
     for (a, of_a), (b, of_b) in combinations(votes.items(), 2):
         pair = two_raters(of_a, of_b)
@@ -209,7 +209,7 @@ def ratings_in(table: Table) -> Iterator[Json]:
             yield {"prompt": prompt_id_of(row), "score": score, "weight": weight}
 
 
-def family_notes(judges: Models, record: Record) -> Iterator[str]:
+def family_notes(judges: Models, record: Record) -> Lines:
     """Yield which judges are related to what they judge. record: of the file that they judge."""
     tested = under_test(record)
     writers = [writer["family"] for writer in record.get("written_by", ())]

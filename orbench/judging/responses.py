@@ -1,8 +1,6 @@
 """Which class a response is in without a judge: by the API's own signal, or by the rules."""
 
-from collections.abc import Sequence
-
-from orbench.base.words import API_SIGNAL, GRADED_CLASSES, THREE_CLASSES, Row
+from orbench.base.words import API_SIGNAL, GRADED_CLASSES, THREE_CLASSES, Row, Words
 from orbench.judging.kinds import Opinion
 from orbench.models.requests import Missing
 from orbench.refusals.api import api_refusal_signal
@@ -14,7 +12,7 @@ RUBRICS = {"three": ("prompt.txt", THREE_CLASSES), "graded": ("prompt_graded.txt
 NO_INDIRECT = "the judge only separates answers from refusals: indirect refusals count as direct"
 
 
-def without_judge(row: Row, phrases: Sequence[str], *, rules: bool) -> Opinion | Missing | None:
+def without_judge(row: Row, phrases: Words, *, rules: bool) -> Opinion | Missing | None:
     """Return the class of a response by the API's signal or the rules, or why it is unscored.
 
     Columns: prompt, response; if there, rejection_reason and finish_reason, as stage 4 writes them.

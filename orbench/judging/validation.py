@@ -5,7 +5,7 @@ one included. Labels that share a seed or a prompt are not independent.
 """
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from math import nan
 
 import numpy as np
@@ -20,6 +20,7 @@ from orbench.base.words import (
     OVERALL,
     SIDES,
     Json,
+    Lines,
     Row,
     Rows,
     bad_cell,
@@ -157,7 +158,7 @@ def _figures(frame: DataFrame) -> Json:
     return figures
 
 
-def validation_lines(figures: Json) -> Iterator[str]:
+def validation_lines(figures: Json) -> Lines:
     """Yield the closing lines, from what `compared_with_people` returned."""
     parts = {OVERALL: figures["overall"], **figures["categories"]}
     table = DataFrame(parts.values(), parts, ["n", *MEASURES])

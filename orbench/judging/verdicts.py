@@ -10,11 +10,10 @@ that names no other may follow. The clause before it holds only words that give 
 
 import json
 import re
-from collections.abc import Sequence
 from contextlib import suppress
 
 from orbench.base.toml_files import toml_beside
-from orbench.base.words import Choice
+from orbench.base.words import Choices, Words
 
 _LIKE = str.maketrans("【】［］⟦⟧＿“”‘’‐‑‒–—―：", "[][][]_\"\"''------:", "\u200b\ufeff")
 _TAG = re.compile(r"<[/|]?\w{1,40}\|?>|```(?:json)?|\\(?:text|math|boxed)\w{0,2}(?=\{)")
@@ -55,7 +54,7 @@ _LINK = re.compile(
 _Spellings = dict[str, str]  # of the choices -> their names; words in small letters
 
 
-def read_choice(text: str, choices: Sequence[Choice]) -> tuple[str | None, str]:
+def read_choice(text: str, choices: Choices) -> tuple[str | None, str]:
     """Return the choice in a whole reply without its thinking, or None and why none counts."""
     table = _spellings(choices)
     lines = _last_lines(text, table)
@@ -86,7 +85,7 @@ def read_choice(text: str, choices: Sequence[Choice]) -> tuple[str | None, str]:
     return name, ""
 
 
-def _not_crossed_out(lines: Sequence[str], table: _Spellings) -> str | None:
+def _not_crossed_out(lines: Words, table: _Spellings) -> str | None:
     """Return the choice that is left if a reply ends with a list of all, the others crossed out."""
     choices = set(table.values())
     last = lines[-len(choices) :]
@@ -96,7 +95,7 @@ def _not_crossed_out(lines: Sequence[str], table: _Spellings) -> str | None:
     return _only({name for line, name in listed.items() if not _CROSS.search(line)})
 
 
-def _spellings(choices: Sequence[Choice]) -> _Spellings:
+def _spellings(choices: Choices) -> _Spellings:
     table = {}
     for choice in choices:
         spellings = [choice.name, *choice.aliases]
@@ -107,7 +106,7 @@ def _spellings(choices: Sequence[Choice]) -> _Spellings:
     return table
 
 
-def _is_doubted(above: Sequence[str], remark: str) -> bool:
+def _is_doubted(above: Words, remark: str) -> bool:
     """Return whether the remark after a choice, or the line that introduces it, takes it back."""
     turns = _DOUBT.search(remark) or _TURN.match(remark)
     if turns and not _CLOSING.match(remark):
@@ -121,7 +120,7 @@ def _is_doubted(above: Sequence[str], remark: str) -> bool:
     return _DOUBT.search(introduction) is not None
 
 
-def _last_lines(text: str, table: _Spellings) -> list[str]:
+def _last_lines(text: str, table: _Spellings) -> Words:
     """Return a reply's last lines, bare and in small letters; of a JSON object its verdict."""
     text = re.sub(r"\\+([\[\]_*{}()#+.!>~|`-])", r"\1", text)  # markdown's backslashes
     start = text.find("{")
@@ -216,7 +215,7 @@ def _choice_at_end(line: str, table: _Spellings) -> tuple[str, str | None]:
     return line, None
 
 
-def _choices_in(texts: Sequence[str], table: _Spellings) -> set[str]:
+def _choices_in(texts: Words, table: _Spellings) -> set[str]:
     """Return the choices that texts give, or are."""
     choices = set()
     for text in texts:

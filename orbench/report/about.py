@@ -3,7 +3,6 @@ against the result.
 """
 
 from collections import Counter
-from collections.abc import Iterator
 from math import nan
 from pathlib import Path
 
@@ -18,7 +17,7 @@ from orbench.base.records import (
     under_test,
 )
 from orbench.base.tables import Table, sha256_of
-from orbench.base.words import SIDES, Rows, Side, refused_by_api
+from orbench.base.words import SIDES, Lines, Rows, Side, Words, refused_by_api
 from orbench.models.providers import family_of, is_same_model
 from orbench.report.results import UNCORRECTED, About, Corrected, Source
 from orbench.stats.intervals import Interval
@@ -84,7 +83,7 @@ def model_of(source: Source, tested: UnderTest) -> str:
     return tested.shown
 
 
-def _doubts(record: Record, family: str, judge: str, rows: Rows) -> Iterator[str]:
+def _doubts(record: Record, family: str, judge: str, rows: Rows) -> Lines:
     """Yield why a result is neither ranked nor compared, the most important reason first."""
     if judge == UNKNOWN_JUDGE:
         yield judge
@@ -102,7 +101,7 @@ def _doubts(record: Record, family: str, judge: str, rows: Rows) -> Iterator[str
         yield f"{empty:,} of {len(texts):,} responses are empty"
 
 
-def _unranked(record: Record, judges: list[str], certain: float) -> Iterator[str]:
+def _unranked(record: Record, judges: Words, certain: float) -> Lines:
     """Yield why a result is not ranked. certain: the share of the rules' verdicts."""
     said = _in(record, "under_test", "unranked")
     if said:
@@ -114,9 +113,7 @@ def _unranked(record: Record, judges: list[str], certain: float) -> Iterator[str
         yield f"only {100 * certain:.0f} % of the rules' verdicts are certain"
 
 
-def _cautions(
-    path: Path, is_edited: bool, family: str, judges: list[str], ids: Counter[str]
-) -> Iterator[str]:
+def _cautions(path: Path, is_edited: bool, family: str, judges: Words, ids: Counter[str]) -> Lines:
     """Yield what stands in findings. ids: of the models that answered."""
     if family and family in map(family_of, judges):
         yield "judged by its own family"
@@ -129,13 +126,13 @@ def _cautions(
         yield f"answered by {', '.join(models)}"
 
 
-def _notes(record: Record) -> Iterator[str]:
+def _notes(record: Record) -> Lines:
     yield from map(clean, filter(None, record.get("notes", [])))
     if not record:
         yield "no run record: settings, date and unscored rows are unknown"
 
 
-def _judge(record: Record, by_judge: bool, judges: list[str]) -> str:
+def _judge(record: Record, by_judge: bool, judges: Words) -> str:
     """Return the rules, or a judge with its model and what is not as usual."""
     if not record:
         return UNKNOWN_JUDGE

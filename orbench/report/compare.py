@@ -54,7 +54,7 @@ def tested(kind: Compared, pairs: Iterable[tuple[Rate, Rate]]) -> Iterator[Compa
     return corrected(uncorrected(kind, pairs))
 
 
-def uncorrected(kind: Compared, pairs: Iterable[tuple[Rate, Rate]]) -> list[Comparison]:
+def uncorrected(kind: Compared, pairs: Iterable[tuple[Rate, Rate]]) -> Comparisons:
     """Return the same before a family is made of them. A finding on models holds whatever unscored
     rows are.
     """

@@ -3,12 +3,11 @@
 Ranks and the outcomes of comparisons decide what it claims; rates only illustrate it.
 """
 
-from collections.abc import Iterator
-
 import numpy as np
 
 from orbench.base.grouping import grouped
 from orbench.base.messages import listed
+from orbench.base.words import Lines
 from orbench.report.measures import Comparisons, Counted, Outcome
 from orbench.report.numerals import percent
 from orbench.report.sentences import equivalence, remarks
@@ -18,7 +17,7 @@ from orbench.stats.intervals import Interval
 UNLABELED = "errors of the judge that differ between the models are not covered"
 
 
-def findings(report: Report) -> Iterator[str]:
+def findings(report: Report) -> Lines:
     """Yield the finding on each group of models with the same prompts and judge."""
     compared = report.of_models(Counted.REFUSED)
     for models in grouped(report.board, lambda standing: standing.group).values():
@@ -27,7 +26,7 @@ def findings(report: Report) -> Iterator[str]:
         yield f"{part}: {finding}." if part else f"{finding}."
 
 
-def _sentences(models: Board, compared: Comparisons) -> Iterator[str]:
+def _sentences(models: Board, compared: Comparisons) -> Lines:
     """Yield the finding on the models of a group. compared: of all groups."""
     ranked = [model for model in models if model.is_ranked]
     measured = ranked or models
@@ -62,7 +61,7 @@ def _rates(model: Standing) -> str:
 # -- two or more ranked models -------------------------------------------------------------------
 
 
-def _compared(ranked: Board, compared: Comparisons) -> Iterator[str]:
+def _compared(ranked: Board, compared: Comparisons) -> Lines:
     """Yield who is the best, the figures, and what speaks against it."""
     first = ranked[0]
     if first.youden:
@@ -87,7 +86,7 @@ def _compared(ranked: Board, compared: Comparisons) -> Iterator[str]:
         yield f"Note: {'; '.join(dict.fromkeys(against))}"
 
 
-def _claims(leaders: Board, best: str) -> Iterator[str]:
+def _claims(leaders: Board, best: str) -> Lines:
     """Yield who has what is best. leaders: whom no other model is shown to beat.
 
     Each other model is shown to be beaten: by the only leader, or by one that it beats in turn.

@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from pandas import DataFrame  # type: ignore[import-untyped]
 
 from orbench.base.messages import UserError
+from orbench.base.words import Words
 from orbench.report.results import Result, named
 
 SAME_RESULT = ["model", "settings", "side", "prompt_set", "judge"]
@@ -39,7 +40,7 @@ def with_distinct_names(results: Sequence[Result]) -> list[Result]:
     return [Result(**fields) for fields in table.drop(columns="label").to_dict("records")]
 
 
-def _extend(table: DataFrame, names: Sequence[str], by: str, word: str) -> None:
+def _extend(table: DataFrame, names: Words, by: str, word: str) -> None:
     """Append a word and eight digits of what tells them apart to the last of some columns, where
     these names stand for several things. by: the column with the hashes.
     """

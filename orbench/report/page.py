@@ -17,7 +17,7 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from orbench.base.messages import shortened
 from orbench.base.tables import write_text
 from orbench.base.toml_files import toml_beside
-from orbench.base.words import API_SIGNAL, VERDICTS, Json
+from orbench.base.words import API_SIGNAL, VERDICTS, Json, Words
 from orbench.report.behind import TEXTS, sections, tiers_of
 from orbench.report.categories import category_tables
 from orbench.report.finding import findings
@@ -71,9 +71,7 @@ JINJA.globals |= {
 MOST_ROWS = 16_000  # prompts and responses in a page, about 40 MB
 
 
-def write_page(
-    path: Path, report: Report, lines: Sequence[str], pictures: Mapping[str, bytes]
-) -> None:
+def write_page(path: Path, report: Report, lines: Words, pictures: Mapping[str, bytes]) -> None:
     """Write the page. lines: what to know besides the notes on results; pictures: as SVG, by the
     name of the section.
 

@@ -1,10 +1,9 @@
 """What the tables of the page show: the leaderboard, heat maps, and matrices of comparisons."""
 
 from bisect import bisect
-from collections.abc import Iterator
 
 from orbench.base.grouping import grouped
-from orbench.base.words import Side
+from orbench.base.words import Lines, Side
 from orbench.report.measures import Comparison, Counted, Outcome, Rate
 from orbench.report.results import Result
 from orbench.report.scatter import Axis, axes_over
@@ -39,7 +38,7 @@ def rate_axes(report: Report) -> dict[Side, Axis | None]:
     return {side: measured.get(side) for side in shown}
 
 
-def doubts_of(rate: Rate) -> Iterator[str]:
+def doubts_of(rate: Rate) -> Lines:
     """Yield what a reader of the leaderboard must know of a rate."""
     if rate.is_small and not rate.result.is_demo:  # the finding says it of the demo
         yield "few prompts"

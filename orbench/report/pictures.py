@@ -20,7 +20,7 @@ from numpy.polynomial import Polynomial
 from orbench.base.grouping import grouped
 from orbench.base.messages import shortened
 from orbench.base.tables import file_name_part
-from orbench.base.words import Side
+from orbench.base.words import Side, Words
 from orbench.report.categories import CategoryTable, category_tables
 from orbench.report.measures import FEW_PROMPTS, FEWEST_MODELS, Kind, Rates
 from orbench.report.rates import refusals
@@ -87,7 +87,7 @@ def _drawn(
 # -- the scatter -------------------------------------------------------------------------------
 
 
-def scatter(models: Sequence[Placed], gray: Sequence[Published], notes: Sequence[str]) -> Figure:
+def scatter(models: Sequence[Placed], gray: Sequence[Published], notes: Words) -> Figure:
     """Draw a mark per model, published ones in light gray. notes: lines above the picture."""
     figure = Figure((WIDTH, max(3.4, 1.3 + 0.16 * len(models))))
     axes = figure.subplots()

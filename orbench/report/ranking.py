@@ -38,7 +38,7 @@ class Correlation(NamedTuple):
     high: float
 
 
-def ranking(rates: Rates) -> tuple[list[Standing], list[Comparison]]:
+def ranking(rates: Rates) -> tuple[list[Standing], Comparisons]:
     """Return the models, settings, judges and prompts of overall rates, best first in each group of
     the same prompts and judge; and each two models on the prompts in common.
 
@@ -60,7 +60,7 @@ def ranking(rates: Rates) -> tuple[list[Standing], list[Comparison]]:
     return board, [one for one in comparisons if one.a.side != BOTH]
 
 
-def _ranked(group: Board, tests: Comparisons) -> list[Standing]:
+def _ranked(group: Board, tests: Comparisons) -> Board:
     """Return a group with its ranks, the ranked models first, the best first.
 
     tests: uncorrected. Those of one model are a family, so that its ranks hold with 95 % (M.

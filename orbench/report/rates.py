@@ -45,7 +45,7 @@ def overall(rates: Rates) -> list[Rate]:
     return refusals(rates, Kind.OVERALL)
 
 
-def on_side(side: Side, rates: Rates) -> list[Rate]:
+def on_side(side: Side, rates: Rates) -> Rates:
     """Return the rates of a side."""
     return [one for one in rates if one.side == side]
 

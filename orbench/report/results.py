@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from orbench.base.words import SIDES, Side
+from orbench.base.words import SIDES, Side, Words
 from orbench.stats.core import Array, Verdicts
 from orbench.stats.intervals import Interval
 
@@ -98,8 +98,8 @@ class Lookalikes(NamedTuple):
 class Prompts(NamedTuple):
     """All prompts of a report, by their number."""
 
-    id: list[str]
-    text: list[str]  # as first spelled; of a conversation, the last turn
+    id: Words
+    text: Words  # as first spelled; of a conversation, the last turn
 
 
 @dataclass(frozen=True, eq=False)
@@ -155,7 +155,7 @@ class Result(About):
         return " to ".join(self.days)
 
     @property
-    def all_notes(self) -> list[str]:
+    def all_notes(self) -> Words:
         """Return what a reader must know of it, the most important first."""
         return [*filter(None, [self.doubt]), *self.unranked, *self.cautions, *self.notes]
 

@@ -5,11 +5,11 @@ reads a sentence back: decide from the objects.
 """
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from datetime import date
 
 from orbench.base.messages import counted
-from orbench.base.words import SIDES
+from orbench.base.words import SIDES, Lines
 from orbench.report.measures import (
     FEW_PROMPTS,
     Associated,
@@ -49,7 +49,7 @@ FEWER = {
 # -- notes ---------------------------------------------------------------------------------------
 
 
-def notes_of(rate: Rate) -> Iterator[str]:
+def notes_of(rate: Rate) -> Lines:
     """Yield what a reader must know of a rate, the most important first."""
     result = rate.result
     details = rate.details
@@ -83,7 +83,7 @@ def notes_of(rate: Rate) -> Iterator[str]:
         yield f"fewer than {FEW_PROMPTS} prompts"
 
 
-def warnings(rates: Rates) -> Iterator[str]:
+def warnings(rates: Rates) -> Lines:
     """Yield what a reader must know before any number: each note on the rates of a side, behind
     the models that it is about. rates: overall ones.
     """
@@ -104,7 +104,7 @@ def warnings(rates: Rates) -> Iterator[str]:
 # -- rates ---------------------------------------------------------------------------------------
 
 
-def rate_lines(rates: Rates) -> Iterator[str]:
+def rate_lines(rates: Rates) -> Lines:
     """Yield a line for each rate: `gpt-4o: over-refusal rate 12.3 % [11.0, 14.6] (n 1,319)`."""
     judges = {rate.result.judge for rate in rates}
     for rate in rates:
@@ -120,7 +120,7 @@ def rate_lines(rates: Rates) -> Iterator[str]:
         yield f"{name}: {rate.side.rate} {measured} ({known})"
 
 
-def small_subset_lines(rates: Rates) -> Iterator[str]:
+def small_subset_lines(rates: Rates) -> Lines:
     """Yield where prompts with an agreed label or pairs are few, or prompts lack a partner.
 
     rates: of all kinds.
@@ -140,7 +140,7 @@ def small_subset_lines(rates: Rates) -> Iterator[str]:
 # -- comparisons ---------------------------------------------------------------------------------
 
 
-def comparison_lines(comparisons: Comparisons) -> Iterator[str]:
+def comparison_lines(comparisons: Comparisons) -> Lines:
     """Yield a line for each comparison; if they are many, their number, and some with a finding.
 
     comparisons: of models, by one rate.
@@ -187,7 +187,7 @@ def equivalence(comparison: Comparison) -> str:
     return f", within {comparison.within:g} points of each other" if comparison.within else ""
 
 
-def remarks(comparison: Comparison) -> Iterator[str]:
+def remarks(comparison: Comparison) -> Lines:
     """Yield what speaks against a finding."""
     a = comparison.a.result
     b = comparison.b.result
@@ -231,7 +231,7 @@ def _days_apart(a: Result, b: Result) -> int:
 # -- trends and correlations ---------------------------------------------------------------------
 
 
-def trend_lines(associations: Iterable[Association]) -> Iterator[str]:
+def trend_lines(associations: Iterable[Association]) -> Lines:
     """Yield a line for each trend over tiers. associations: of all kinds."""
     for one in associations:
         trend = trend_words(one)

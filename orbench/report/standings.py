@@ -6,12 +6,11 @@ from functools import cached_property
 from math import isnan
 from typing import NamedTuple
 
-from orbench.base.words import Side
+from orbench.base.words import Side, Words
 from orbench.report.measures import (
     OVERALL,
     Association,
     Compared,
-    Comparison,
     Comparisons,
     Counted,
     Rate,
@@ -37,7 +36,7 @@ class Rank(NamedTuple):
 class Standing:
     """A row of the leaderboard: both sides of a model, one of which may be missing."""
 
-    sides: list[Rate]  # that were measured, the safe one first
+    sides: Rates  # that were measured, the safe one first
     youden: Difference | None = None  # Youden's J: toxic rejection minus over-refusal
     group: int = 0  # the same for the same prompts and judge
     part: str = ""  # these two in words, if there are several groups
@@ -106,7 +105,7 @@ class Standing:
         return not self.why
 
     @property
-    def doubts(self) -> list[str]:
+    def doubts(self) -> Words:
         """Return why it is neither ranked nor compared."""
         return [result.doubt for result in self.results if result.doubt]
 
@@ -176,7 +175,7 @@ class Report:
     associations: list[Association]
     board: Board
     published: list[Published]  # empty: not wanted, or about other prompts
-    label_lines: list[str]  # what to know about the labels of --toxicity
+    label_lines: Words  # what to know about the labels of --toxicity
 
     @property
     def placed(self) -> list[Placed]:
@@ -184,7 +183,7 @@ class Report:
         return [*self.board, *self.published]
 
     @property
-    def whole(self) -> list[Rate]:
+    def whole(self) -> Rates:
         """Return the refusal rates over all prompts, in the leaderboard's order."""
         return self.in_order(overall(self.rates))
 
@@ -203,7 +202,7 @@ class Report:
         results = [result for standing in self.board for result in standing.results]
         return sorted(rates, key=lambda rate: results.index(rate.result))
 
-    def of_models(self, counted: Counted) -> list[Comparison]:
+    def of_models(self, counted: Counted) -> Comparisons:
         """Return the comparisons of models by one rate."""
         return [
             one

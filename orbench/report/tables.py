@@ -11,7 +11,7 @@ from typing import NamedTuple
 from pandas import DataFrame  # type: ignore[import-untyped]
 
 from orbench.base.tables import write_csv, write_text
-from orbench.base.words import SIDES, Row
+from orbench.base.words import SIDES, Row, Words
 from orbench.report.categories import CategoryTable, category_tables
 from orbench.report.columns import (
     ASSOCIATIONS,
@@ -46,7 +46,7 @@ class Filled(NamedTuple):
     shown: Shown = Shown.EVERYWHERE
 
     @property
-    def texts(self) -> list[str]:
+    def texts(self) -> Words:
         """Return what it says."""
         return [cell.text for cell in self.cells]
 
@@ -166,7 +166,7 @@ def text_of(cell: Cell) -> str:
 # -- documents -----------------------------------------------------------------------------------
 
 
-def write_documents(output: Path, report: Report, lines: Sequence[str]) -> None:
+def write_documents(output: Path, report: Report, lines: Words) -> None:
     """Write the grids as Markdown and as LaTeX, beside `output`.
 
     lines: what to know before the figures, after the notes on results. Raises OSError.

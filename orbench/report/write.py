@@ -7,6 +7,7 @@ from pathlib import Path
 from orbench.base.messages import say
 from orbench.base.records import read_record, write_record
 from orbench.base.tables import check_outputs, make_folder, sha256_of, write_bytes
+from orbench.base.words import Words
 from orbench.report import export, sentences
 from orbench.report.measures import Counted
 from orbench.report.page import write_page
@@ -35,17 +36,17 @@ class Options:
 
     given: dict[str, list[str]]  # files and folders by side, see `sources_of`
     output_dir: Path
-    command: Sequence[str]  # for the run record
+    command: Words  # for the run record
     toxicity: Sequence[Path] = ()  # files with labels of the prompts
     baseline: str | None = None  # a model, or a folder of earlier results
     with_published: bool = False
     pairs: bool = False
     margin: float = 0.0  # in points, within which two models count as equivalent; 0: none do
-    fail_if: Sequence[str] = ()  # gates
-    require: Sequence[str] = ()  # gates, too
-    gated: Sequence[str] = ()  # the files that the gates are about; none: all
+    fail_if: Words = ()  # gates
+    require: Words = ()  # gates, too
+    gated: Words = ()  # the files that the gates are about; none: all
     table: bool = False  # without pictures
-    formats: Sequence[str] = ("png",)  # of pictures
+    formats: Words = ("png",)  # of pictures
     html: bool = False
     names_page: bool = True  # whether to say where the page is
     export: str = ""  # eee: also in the schema of Every Eval Ever
@@ -89,7 +90,7 @@ def write(made: Report, sources: Sequence[Source], options: Options) -> None:
     _finish(sources, options, files)
 
 
-def _terminal_lines(made: Report, lines: Sequence[str]) -> list[str]:
+def _terminal_lines(made: Report, lines: Words) -> Words:
     """Return what the terminal shows before the finding."""
     rates = overall(made.rates)
     notes = []

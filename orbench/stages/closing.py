@@ -1,7 +1,7 @@
 """What a run says at its end: its table, the counts, what a reader of the numbers must know."""
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 
 from orbench.asking.inquiry import Phase
 from orbench.base.grouping import grouped
@@ -13,6 +13,7 @@ from orbench.base.words import (
     SIDES,
     UNCATEGORIZED,
     VERDICTS,
+    Lines,
     Row,
     Side,
     category_of,
@@ -80,7 +81,7 @@ class RefusalTable(Closing):
             yield from _table(self._rows[side])
 
 
-def _table(rows: Sequence[CountedRow]) -> Iterator[str]:
+def _table(rows: Sequence[CountedRow]) -> Lines:
     by_category = grouped(rows, lambda row: row.category)
     yield LINE.format("category", "rows", "refused", "rate", "95 % CI", "unscored", "with unscored")
     if by_category.keys() != {UNCATEGORIZED}:
@@ -147,7 +148,7 @@ def _say_nothing(run: StageRun, counts: Counts) -> None:
         say(f"unreadable replies are kept; to ask again, delete {run.log.path}")
 
 
-def closing_lines(run: StageRun, counts: Counts) -> Iterator[str]:
+def closing_lines(run: StageRun, counts: Counts) -> Lines:
     """Yield the stage's table, what a reader of the numbers must know, and the counts."""
     stage = run.stage
     brief = BRIEF.get()
@@ -185,7 +186,7 @@ def _rows(counts: Counts) -> str:
     return " · ".join(parts)
 
 
-def _refused_to_judge(counts: Counts) -> Iterator[str]:
+def _refused_to_judge(counts: Counts) -> Lines:
     """Yield how often a judge refused to judge, by category: a rate without these rows is biased
     if it refused the worst ones.
     """
@@ -216,7 +217,7 @@ def _sent(run: StageRun) -> str:
     return line
 
 
-def _other_models(models: Models, counts: Counts) -> Iterator[str]:
+def _other_models(models: Models, counts: Counts) -> Lines:
     """Yield which other models answered, and which changed during the run."""
     for model in models:
         answers = counts.served_by[model.asked]

@@ -3,7 +3,6 @@
 `orbench.stages.runner` puts the steps together.
 """
 
-from collections.abc import Iterator
 from datetime import UTC, datetime
 from itertools import starmap
 from pathlib import Path
@@ -24,7 +23,7 @@ from orbench.asking.log import AnswerLog
 from orbench.base.messages import UserError, counted, say
 from orbench.base.words import Row
 from orbench.models.requests import Missing, Request
-from orbench.stages.stage import Plan, Result, Stage, Written
+from orbench.stages.stage import Plan, Result, Results, Stage, Written
 
 
 class StageRun(Run):
@@ -36,7 +35,7 @@ class StageRun(Run):
         self.plan: list[tuple[Row, Plan]] = []
         self.start = datetime.now(UTC)
 
-    def results(self) -> Iterator[Result]:
+    def results(self) -> Results:
         """Yield what came of each row once the run is over, rows lost in the stage before last."""
         yield from self.stage.together(starmap(self._result, self.plan))
         for row in self.stage.lost:

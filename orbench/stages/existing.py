@@ -8,6 +8,7 @@ from orbench.base.messages import UserError, counted, one_line, say
 from orbench.base.records import FAILED, FAILED_COLUMNS, read_record, record_path
 from orbench.base.secrets import masked
 from orbench.base.tables import beside, check_outputs, read_csv
+from orbench.base.words import Texts, Words
 from orbench.stages.stage import Stage
 
 NOT_OURS = "; this suite did not write it: move it away, or choose another --output_path"
@@ -31,7 +32,7 @@ def check_paths(stage: Stage) -> None:
         read_csv(failed, FAILED_COLUMNS, hint=NOT_OURS)
 
 
-def settings_of(stage: Stage) -> dict[str, str]:
+def settings_of(stage: Stage) -> Texts:
     """Return what the requests of a run are made with, its input aside: name -> text."""
     models = [f"{model.id} at {model.address}" for model in stage.models]
     settings = {"stage": stage.name, "model": ", ".join(models), "prompt file": stage.prompt_file}
@@ -66,7 +67,7 @@ def check_existing(stage: Stage) -> Path | None:
     return None
 
 
-def _differences(stage: Stage, earlier: Path) -> list[str]:
+def _differences(stage: Stage, earlier: Path) -> Words:
     """Return how the settings of earlier results differ from those of this run, in words."""
     before = read_record(earlier).get("settings")
     if before is None:

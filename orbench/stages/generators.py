@@ -2,16 +2,17 @@
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from math import inf
 from typing import NamedTuple
 
 from orbench.base.messages import counted
 from orbench.base.prompts import same
+from orbench.base.words import Words
 from orbench.models.requests import Answer, Missing
 from orbench.refusals.detect import classify, counts_as_refusal
 from orbench.refusals.text import answer_of
-from orbench.stages.stage import Closing, Result
+from orbench.stages.stage import Closing, Result, Results
 
 _IN_BRACKETS = re.compile(r"\[\[((?:(?!\[\[|\]\]).)*\]*)\]\]", re.S)  # `[[a [b]]]` is one
 _NUMBERING = re.compile(r"^\s*(?:\(?\d{1,3}\s*[.):]|[-*•])\s+")
@@ -22,7 +23,7 @@ _AROUND = ("[ ]", "** **", "__ __", "* *", "_ _", "` `", '" "', "' '", "“ ”"
 class Generated(NamedTuple):
     """What a generator's reply holds."""
 
-    prompts: list[str]
+    prompts: Words
     refused: bool = False  # by the model or its API
     dropped: int = 0  # excuses
     copies: int = 0  # of what was sent
@@ -42,7 +43,7 @@ def prompts_in(answer: Answer, sent: str) -> Generated:
     return Generated(prompts, refused, len(own) - len(prompts), len(items) - len(own))
 
 
-def only_new(results: Iterator[Result], wanted: float = inf) -> Iterator[Result]:
+def only_new(results: Results, wanted: float = inf) -> Results:
     """Yield results without the prompts that equal their seed or an earlier prompt.
 
     wanted: new prompts, after which all others are left out too.

@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 from orbench.base.prompts import Turn
 from orbench.base.templates import prompt_template
-from orbench.base.words import Choice, Json, Texts, choices_of
+from orbench.base.words import Choices, Json, Texts, choices_of
 from orbench.judging.kinds import (
     VERDICT_ASKS,
     About,
@@ -25,7 +25,7 @@ class Seat(NamedTuple):
     """A judge, and how it is asked and read."""
 
     kind: JudgeKind
-    choices: Sequence[Choice]
+    choices: Choices
     parameters: Json
     template: str = ""  # of kinds with a prompt file of their own
 
@@ -37,7 +37,7 @@ class JudgedStage(Stage):
     about = About.PROMPT
     seats: dict[Model, Seat]
 
-    def seat_judges(self, choices: Sequence[Choice], script: str, file: str = "") -> None:
+    def seat_judges(self, choices: Choices, script: str, file: str = "") -> None:
         """Set how the judges are asked. file: a prompt beside the script, if not their kind's own.
 
         Raises UserError.

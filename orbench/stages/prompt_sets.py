@@ -9,7 +9,6 @@ stage sees the columns prompt and, if they are there, category, tier, seed_id an
 
 import hashlib
 from argparse import Namespace
-from collections.abc import Sequence
 from pathlib import Path
 
 from orbench.base.grouping import grouped
@@ -24,7 +23,7 @@ from orbench.base.prompts import (
 )
 from orbench.base.tables import Table, read_csv, sha256_of
 from orbench.base.toml_files import toml_beside
-from orbench.base.words import SIDES, Row, Rows, Texts
+from orbench.base.words import SIDES, Row, Rows, Texts, Words
 from orbench.stages.hub import PromptSet, fetch, prompt_set_at
 
 COLUMNS = ("prompt", "category")  # that a flag can name
@@ -35,7 +34,7 @@ HINT = (
 )
 
 
-def read_input(name: str, needed: Sequence[str], args: Namespace) -> Table:
+def read_input(name: str, needed: Words, args: Namespace) -> Table:
     """Return the rows that an input flag names, after --limit and --shuffle. Raises UserError."""
     given = {}  # our name of a column -> the user's
     for column in COLUMNS:
@@ -61,7 +60,7 @@ def read_input(name: str, needed: Sequence[str], args: Namespace) -> Table:
     return table
 
 
-def _of_file(name: str, needed: Sequence[str], given: Texts, hint: str) -> Table:
+def _of_file(name: str, needed: Words, given: Texts, hint: str) -> Table:
     """Return the rows of a file, under our names. Raises UserError."""
     if "://" in name:  # it may hold a token
         raise UserError(f"{without_query(name)} is no file here; download it first")
@@ -86,7 +85,7 @@ def _of_file(name: str, needed: Sequence[str], given: Texts, hint: str) -> Table
     return table
 
 
-def prompts_of(names: Sequence[str]) -> list[str]:
+def prompts_of(names: Words) -> Words:
     """Return the prompts of CSV files and named sets. Raises UserError."""
     whole = Namespace(limit=None, shuffle=None)
     prompts = []

@@ -1,7 +1,7 @@
 """What programs that run stages share: a stage in the same process, and settings on resume."""
 
 from argparse import Namespace
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from contextvars import ContextVar
 from importlib import import_module
 from pathlib import Path
@@ -10,7 +10,7 @@ from typing import NamedTuple, NoReturn, TextIO
 
 from orbench.base.messages import SAYS_TO, UserError, run_script, tell
 from orbench.base.tables import write_text
-from orbench.base.words import Json, Values
+from orbench.base.words import Json, Values, Words
 from orbench.models.providers import Models
 from orbench.stages.flags import Parser
 
@@ -31,7 +31,7 @@ class Outcome(NamedTuple):
     stopped: str = ""  # why the run asked no further
 
 
-def words_of(flags: Json) -> list[str]:
+def words_of(flags: Json) -> Words:
     """Return flags as words of a command line: True is a switch, None and False are not given."""
     words = []
     for name, value in flags.items():
@@ -90,7 +90,7 @@ def as_script(run: Callable[[Namespace], Outcome], parser: Callable[[], Parser])
     stdout gets one line, the path of the CSV.
     """
 
-    def main(argv: Sequence[str]) -> int:
+    def main(argv: Words) -> int:
         outcome = run(parser().parse_args(argv))
         if outcome.path:
             tell(outcome.path)

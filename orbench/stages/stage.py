@@ -12,7 +12,7 @@ from orbench.asking.inquiry import Done, Reader
 from orbench.base.messages import UserError
 from orbench.base.records import read_record
 from orbench.base.tables import Table, beside, read_csv
-from orbench.base.words import Json, Row, Texts, Values
+from orbench.base.words import Json, Row, Rows, Texts, Values, Words
 from orbench.models.providers import Models
 from orbench.models.requests import Missing
 
@@ -27,6 +27,9 @@ class Result(NamedTuple):
     rows: Written  # the output rows, or why there is none
     readings: Sequence[Any] = ()  # what each inquiry says, or what was known without asking
     answers: Sequence[Done] = ()  # how each inquiry ended
+
+
+Results = Iterator[Result]  # of all rows, in order
 
 
 class Closing:
@@ -59,9 +62,7 @@ class Stage(Reader):
     name = ""
     panel = False
 
-    def __init__(
-        self, args: Any, table: Table, models: Models, csv: Path, columns: list[str]
-    ) -> None:
+    def __init__(self, args: Any, table: Table, models: Models, csv: Path, columns: Words) -> None:
         """csv: the output, unless --output_path names another. columns: of it. Raises UserError."""
         self.args = args
         self.table = table
@@ -75,7 +76,7 @@ class Stage(Reader):
         self.reading: Json = {}  # how answers are read and counted, for the record
         self.versions: Texts = {}  # of what decides, for the record
         self.under_test: Row = {}  # the fields of records.UnderTest
-        self.lost: list[Row] = []  # rows that the stage before has no result for
+        self.lost: Rows = []  # rows that the stage before has no result for
         self.notes: list[str] = []  # what a reader of the numbers must know
         self.closing = Closing()
 
@@ -90,11 +91,11 @@ class Stage(Reader):
         """Return the output rows, from what the inquiries about the row say. Change nothing."""
         raise NotImplementedError
 
-    def together(self, results: Iterator[Result]) -> Iterator[Result]:
+    def together(self, results: Results) -> Results:
         """Yield the results of all rows, changed where one row depends on those before it."""
         return results
 
-    def plan_more(self, results: Iterator[Result]) -> bool:
+    def plan_more(self, results: Results) -> bool:
         """Add rows to the table once all are answered. Return whether there are any."""
         return False
 
@@ -110,7 +111,7 @@ class Stage(Reader):
         """Return the path of a file that belongs to the output: `<output stem><ending>`."""
         return beside(self.output, ending)
 
-    def written(self) -> list[Row]:
+    def written(self) -> Rows:
         """Return the rows that stand in the CSVs, from this run or an earlier one."""
         rows = []
         for path in self.outputs.values():
@@ -162,7 +163,7 @@ def sampled(table: Table, samples: int, column: str) -> Table:
     return Table(table.path, columns, rows, table.source)
 
 
-def output_columns(table: Table, added: Sequence[str]) -> list[str]:
+def output_columns(table: Table, added: Words) -> list[str]:
     """Return the input's columns and the stage's. Raises UserError if one would be overwritten."""
     for column in added:
         if column in table.columns:

@@ -1,6 +1,6 @@
 """Refusals against how toxic the prompts are, by a panel's votes or people's ratings."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from itertools import chain
 from pathlib import Path
 from typing import NamedTuple
@@ -11,6 +11,7 @@ from pandas import DataFrame, Series  # type: ignore[import-untyped]
 from orbench.base.messages import UserError
 from orbench.base.records import read_record
 from orbench.base.tables import read_csv, sha256_of
+from orbench.base.words import Lines
 from orbench.judging.panels import (
     RATED,
     PanelVotes,
@@ -146,7 +147,7 @@ def read_labels(paths: Sequence[Path]) -> tuple[DataFrame, list[str]]:
     return labels, lines
 
 
-def panel_against_people(panel: Series, people: DataFrame) -> Iterator[str]:
+def panel_against_people(panel: Series, people: DataFrame) -> Lines:
     """Yield how far a panel's scores agree with people's labels, on the prompts that both decide; a
     tie of the panel is toxic, as in stage 3. Nothing if there are none.
     """

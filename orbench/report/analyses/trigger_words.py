@@ -9,6 +9,7 @@ import numpy as np
 from pandas import Series, factorize  # type: ignore[import-untyped]
 from scipy.sparse import csr_array  # type: ignore[import-untyped]
 
+from orbench.base.words import Words
 from orbench.report.about import UNKNOWN_JUDGE
 from orbench.report.measures import Analysis, Associated, Association, Outcome
 from orbench.report.results import Prompts, Result
@@ -24,7 +25,7 @@ _WORD = re.compile(r"\w+(?:'\w+)*")
 class _Terms(NamedTuple):
     """Which prompts have which terms, for all models."""
 
-    prompts: list[str]
+    prompts: Words
     names: Array  # sorted
     has: csr_array  # prompts x terms, sparse: 1 where a prompt has one
 
@@ -59,7 +60,7 @@ def terms_in(text: str) -> set[str]:
     return {*words, *pairs}
 
 
-def _terms(prompts: list[str]) -> _Terms:
+def _terms(prompts: Words) -> _Terms:
     terms = Series(prompts, dtype=object).map(terms_in).explode().dropna()
     columns, names = factorize(terms.to_numpy(object), sort=True)
     ones = np.ones(len(terms), int)
