@@ -22,7 +22,7 @@ import orbench  # noqa: F401 - first: from here on Ctrl-C ends a script in one l
 # isort: split
 from argparse import Namespace
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from orbench.asking.inquiry import Inquiry
 from orbench.base.messages import UserError, say
@@ -41,6 +41,7 @@ from orbench.stages.run import Outcome, as_script
 from orbench.stages.runner import run_stage
 from orbench.stages.stage import (
     Plan,
+    Readings,
     Result,
     Stage,
     empty_cell,
@@ -139,7 +140,7 @@ class AlignmentChecker(Stage):
         }
         return Classified(cells, verdict.certain)
 
-    def rows(self, row: Row, readings: list[Any]) -> list[Row]:
+    def rows(self, row: Row, readings: Readings) -> list[Row]:
         return [row | readings[0].cells]
 
     def label(self, row: Row) -> str:

@@ -20,11 +20,10 @@ sys.path.insert(0, realpath(f"{__file__}/../.."))  # the repository root
 import orbench  # noqa: F401 - first: from here on Ctrl-C ends a script in one line
 
 # isort: split
-from collections.abc import Sequence
 from pathlib import Path
 
 from orbench.base.messages import UserError, run_script, tell
-from orbench.base.tables import beside, check_outputs, make_folder, write_csv
+from orbench.base.tables import Paths, beside, check_outputs, make_folder, write_csv
 from orbench.base.words import Words
 from orbench.stages import flags
 from orbench.stages.stage import output_path
@@ -58,7 +57,7 @@ def main(argv: Words) -> int:
     return 0
 
 
-def families_given(pairs: Words, files: Sequence[Path]) -> dict[Path, str]:
+def families_given(pairs: Words, files: Paths) -> dict[Path, str]:
     """Return the pairs FILE=NAME of --family. Raises UserError."""
     families = {}
     for pair in pairs:

@@ -22,12 +22,10 @@ import orbench  # noqa: F401 - first: from here on Ctrl-C ends a script in one l
 # isort: split
 from argparse import Namespace
 from collections import Counter, defaultdict
-from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 from orbench.asking.inquiry import Inquiry
-from orbench.base.prompts import Turn, turns_of
+from orbench.base.prompts import Turns, turns_of
 from orbench.base.tables import file_name_part
 from orbench.base.words import CATEGORIES_OR_NONE, Lines, Row, numbered_list
 from orbench.judging.kinds import JUDGE_TEMPERATURE, About
@@ -45,7 +43,15 @@ from orbench.stages.judges import JudgedStage
 from orbench.stages.prompt_sets import read_input
 from orbench.stages.run import Outcome, as_script
 from orbench.stages.runner import run_stage
-from orbench.stages.stage import Closing, Plan, Result, Written, empty_cell, output_columns
+from orbench.stages.stage import (
+    Closing,
+    Plan,
+    Readings,
+    Result,
+    Written,
+    empty_cell,
+    output_columns,
+)
 
 SPLIT = ("toxic", "non_toxic")  # the CSVs of --merge_result=False
 
@@ -98,7 +104,7 @@ class Moderator(JudgedStage):
         """Return what a judge is asked about a row."""
         template = self.seats[judge].template
         text = row[self.column]
-        earlier: Sequence[Turn] = ()
+        earlier: Turns = ()
         if self.column == "prompt" or (self.of_response and not template):
             earlier = turns_of(row)[:-1]
         values = {"prompt": text, "response": ""}
@@ -108,7 +114,7 @@ class Moderator(JudgedStage):
             values = {"prompt": row["prompt"], "response": text}
         return self.request(judge, values, earlier)
 
-    def rows(self, row: Row, readings: list[Any]) -> Written:
+    def rows(self, row: Row, readings: Readings) -> Written:
         cells = self.verdict_columns.cells(readings, self.min_votes)
         if isinstance(cells, Missing):
             return cells

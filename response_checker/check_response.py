@@ -20,7 +20,6 @@ import orbench  # noqa: F401 - first: from here on Ctrl-C ends a script in one l
 import json
 from argparse import Namespace
 from pathlib import Path
-from typing import Any
 
 from orbench.asking.inquiry import Inquiry
 from orbench.base.messages import UserError, did_you_mean
@@ -43,6 +42,7 @@ from orbench.stages.run import Outcome, as_script
 from orbench.stages.runner import run_stage
 from orbench.stages.stage import (
     Plan,
+    Readings,
     output_columns,
     sampled,
 )
@@ -125,7 +125,7 @@ class ResponseChecker(JudgedStage):
         sample = int(row[SAMPLE]) if self.args.samples > 1 else 0
         return [Inquiry(self.request(judge, values, earlier, sample))]
 
-    def rows(self, row: Row, readings: list[Any]) -> list[Row]:
+    def rows(self, row: Row, readings: Readings) -> list[Row]:
         (opinion,) = readings
         category = OF_THREE.get(opinion.verdict, opinion.verdict)
         cells = {

@@ -15,7 +15,6 @@ import orbench  # noqa: F401 - first: from here on Ctrl-C ends a script in one l
 # isort: split
 from argparse import Namespace
 from pathlib import Path
-from typing import Any
 
 from orbench.asking.inquiry import Inquiry
 from orbench.base.messages import UserError
@@ -30,7 +29,7 @@ from orbench.stages.generators import Generated, Replies, only_new, prompts_in
 from orbench.stages.prompt_sets import read_input
 from orbench.stages.run import Outcome, as_script
 from orbench.stages.runner import run_stage
-from orbench.stages.stage import Plan, Results, Stage, Written, empty_cell
+from orbench.stages.stage import Plan, Readings, Results, Stage, Written, empty_cell
 
 EXTRA_MARKS = ("instruction", "other")  # columns that another prompt file may name
 REWRITE_MAX_TOKENS = 2000  # five prompts are some 200; the rest is for models that think first
@@ -77,7 +76,7 @@ class Rewriter(Stage):
             return Missing("unscored", "no prompt in double brackets in the reply")
         return generated
 
-    def rows(self, row: Row, readings: list[Any]) -> Written:
+    def rows(self, row: Row, readings: Readings) -> Written:
         """Return the rewrites of a seed."""
         (generated,) = readings
         if not generated.prompts:

@@ -18,7 +18,6 @@ import orbench  # noqa: F401 - first: from here on Ctrl-C ends a script in one l
 from argparse import Namespace
 from math import ceil
 from pathlib import Path
-from typing import Any
 
 from orbench.asking.inquiry import Inquiry
 from orbench.base.messages import UserError, counted, say
@@ -33,7 +32,7 @@ from orbench.stages.existing import check_existing
 from orbench.stages.generators import Generated, Replies, only_new, prompts_in
 from orbench.stages.run import Outcome, as_script
 from orbench.stages.runner import run_stage
-from orbench.stages.stage import Plan, Results, Stage
+from orbench.stages.stage import Plan, Readings, Results, Stage
 
 PROMPTS_A_REQUEST = 20  # the paper's; asking for 50 at once lowers their quality
 SEEDS_MAX_TOKENS = 4000  # 20 prompts are some 800; the rest is for models that think first
@@ -112,7 +111,7 @@ class SeedGenerator(Stage):
     def read(self, request: Request, answer: Answer) -> Generated:
         return prompts_in(answer, self.text)
 
-    def rows(self, row: Row, readings: list[Any]) -> list[Row]:
+    def rows(self, row: Row, readings: Readings) -> list[Row]:
         """Return the prompts in a reply."""
         (reply,) = readings
         if isinstance(reply, Missing):

@@ -6,7 +6,7 @@ last turn is the row's prompt. An empty cell leaves the row to its column `promp
 
 import hashlib
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +17,7 @@ MESSAGES = "messages"
 NO_VALUES = ("nan", "none", "null", "<na>", "n/a")  # missing values that a program wrote as text
 
 Turn = dict[str, str]  # role, content
+Turns = Sequence[Turn]
 
 
 def turns_of(row: Row) -> list[Turn]:

@@ -26,7 +26,8 @@ from orbench.base.words import Json, Row, Words
 
 csv.field_size_limit(sys.maxsize)  # the default rejects cells over 131,072 characters
 
-Columns = Sequence[str]  # of a table, in order
+Columns = Words  # of a table, in order
+Paths = Sequence[Path]
 
 NO_NAME = "the input file's name is empty; did the stage before fail?"
 PARQUET = b"PAR1"  # what the file begins with

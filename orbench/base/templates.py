@@ -2,11 +2,10 @@
 
 import hashlib
 import re
-from collections.abc import Sequence
 from pathlib import Path
 
 from orbench.base.messages import UserError
-from orbench.base.prompts import Turn
+from orbench.base.prompts import Turns
 from orbench.base.tables import sha256_of
 from orbench.base.words import Texts
 
@@ -39,7 +38,7 @@ def text_in(path: Path) -> str:
         raise UserError(f"{path} is not UTF-8; save it as UTF-8 and run again") from None
 
 
-def fill(template: str, values: Texts, earlier: Sequence[Turn] = ()) -> str:
+def fill(template: str, values: Texts, earlier: Turns = ()) -> str:
     """Return a template with each `{name}` replaced by its value, and `{mark}` by a fence word.
 
     One pass: a value that holds `{name}` itself stays as it is. The mark is a hash of the values,

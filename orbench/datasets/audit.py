@@ -7,14 +7,13 @@ and weight (how many prompts a drawn one stands for).
 
 import random
 from collections import Counter, defaultdict
-from collections.abc import Sequence
 from itertools import combinations
 from pathlib import Path
 
 from orbench.base.grouping import grouped
 from orbench.base.messages import UserError, counted, say
 from orbench.base.prompts import text_id
-from orbench.base.tables import read_csv, write_csv
+from orbench.base.tables import Paths, read_csv, write_csv
 from orbench.base.words import Rows, Texts, Words, bad_cell
 from orbench.judging.panels import LABEL_SCORES, coefficient
 from orbench.stats.agreement import krippendorffs_alpha
@@ -77,7 +76,7 @@ def write_sheets(folder: Path, scores: Texts, strata: Words, size: int, annotato
     return key
 
 
-def read_sheets(paths: Sequence[Path]) -> Rows:
+def read_sheets(paths: Paths) -> Rows:
     """Return the labels in sheets, as rows with the columns KEY and RATINGS.
 
     Raises UserError for an unknown label, for sheets without their key or without a label, and if

@@ -4,7 +4,7 @@ import json
 import re
 from argparse import Namespace
 from collections import Counter
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping
 from datetime import UTC, datetime
 from pathlib import Path
 from string import Template
@@ -14,7 +14,7 @@ from uuid import NAMESPACE_URL, uuid5
 from orbench.base.messages import UserError, clean
 from orbench.base.prompts import ids_of, prompt_set_hash
 from orbench.base.records import is_scripted, read_record, selectors, write_record
-from orbench.base.tables import sha256_of, write_text
+from orbench.base.tables import Paths, sha256_of, write_text
 from orbench.base.words import OVERALL, Rows, Words, category_of
 from orbench.datasets.moderated import SAFE_SET, TOXIC_SET
 
@@ -43,7 +43,7 @@ def check_ours(path: Path, stage: str) -> None:
 def write_dataset_record(
     csv: Path,
     rows: Rows,
-    inputs: Sequence[Path],
+    inputs: Paths,
     args: Namespace,
     stage: str,
     selected_by: Collection[str] = (),

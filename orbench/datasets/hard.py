@@ -1,7 +1,7 @@
 """Which prompts several families refuse."""
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from operator import itemgetter
 from pathlib import Path
 
@@ -11,7 +11,7 @@ from pandas import DataFrame, Series  # type: ignore[import-untyped]
 from orbench.base.messages import UserError, clean, counted, say
 from orbench.base.prompts import check_single, same, seed_id_of
 from orbench.base.records import check_whole, failed_rows, is_scripted, read_record, under_test
-from orbench.base.tables import read_csv
+from orbench.base.tables import Paths, read_csv
 from orbench.base.words import VERDICTS, Row, Rows, Texts, verdict_of
 
 YES = "yes"
@@ -20,7 +20,7 @@ VERDICT_BY_SIGN = {1: "refused", 0: "unscored", -1: "answered"}  # of refusals l
 Prompts = dict[str, Row]  # prompt -> prompt, category, seed_id
 
 
-def decided(paths: Sequence[Path], given: Mapping[Path, str], least: int) -> tuple[Texts, Rows]:
+def decided(paths: Paths, given: Mapping[Path, str], least: int) -> tuple[Texts, Rows]:
     """Return the models' families, and the rows of the table `_models.csv`. Raises UserError.
 
     given: the families that --family names. least: how many must refuse.

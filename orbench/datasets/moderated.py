@@ -9,11 +9,10 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import IntEnum
-from pathlib import Path
 
 from orbench.base.messages import counted
 from orbench.base.prompts import check_single, same
-from orbench.base.tables import read_csv
+from orbench.base.tables import Paths, read_csv
 from orbench.base.words import VERDICTS, Lines, Row, optional_flag, verdict_of
 
 SECOND_CHANCE = "response_is_toxic"  # the column of files with moderated responses
@@ -59,7 +58,7 @@ class Prompt:
         self.reason = "" if self.side else "no verdict"
 
 
-def read_moderated(paths: Sequence[Path], *, refusals_count: bool) -> list[Prompt]:
+def read_moderated(paths: Paths, *, refusals_count: bool) -> list[Prompt]:
     """Read and join moderated files; the prompts are in input order. Raises UserError."""
     prompts = dict[str, Prompt]()
     for path in paths:

@@ -6,12 +6,12 @@ replies in one form; guards.toml describes each. A model's kind follows from its
 
 import json
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from enum import Enum, auto
 from typing import Any, NamedTuple
 
 from orbench.base.messages import UserError, one_line
-from orbench.base.prompts import Turn
+from orbench.base.prompts import Turn, Turns
 from orbench.base.templates import fill
 from orbench.base.toml_files import toml_beside
 from orbench.base.words import NO_CATEGORY, OTHER_CATEGORY, Choices, Texts, Values, Words
@@ -62,7 +62,7 @@ class JudgeKind(NamedTuple):
     parameters: Mapping[str, Any] = {}  # beside temperature 0
     messages: Mapping[str, str] = {}
 
-    def ask(self, values: Texts, earlier: Sequence[Turn] = (), template: str = "") -> list[Turn]:
+    def ask(self, values: Texts, earlier: Turns = (), template: str = "") -> list[Turn]:
         """Return the messages that ask this judge. Raises UserError.
 
         values: what is judged: a prompt, and the response to it or ""; with a template, the text
@@ -84,7 +84,7 @@ class JudgeKind(NamedTuple):
             messages.append(message(role, filled))
         return messages
 
-    def repeat(self, answer: Answer, why: str, choices: Choices) -> list[Turn]:
+    def repeat(self, answer: Answer, why: str, choices: Choices) -> Turns:
         """Return what to say after an unreadable reply; [] for a guard, which has one form."""
         if self.form:
             return []

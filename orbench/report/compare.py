@@ -20,6 +20,7 @@ from orbench.report.measures import (
     Comparisons,
     Counted,
     Outcome,
+    Pair,
     Rate,
     Rates,
 )
@@ -49,12 +50,12 @@ def corrected(tests: Sequence[T]) -> Iterator[T]:
         yield replace(test, family=size, p_adjusted=p, p_worst=of_worst, outcome=outcome)
 
 
-def tested(kind: Compared, pairs: Iterable[tuple[Rate, Rate]]) -> Iterator[Comparison]:
+def tested(kind: Compared, pairs: Iterable[Pair]) -> Iterator[Comparison]:
     """Yield the comparisons of a family, of rates with a verdict; of pairs: on the same prompts."""
     return corrected(uncorrected(kind, pairs))
 
 
-def uncorrected(kind: Compared, pairs: Iterable[tuple[Rate, Rate]]) -> Comparisons:
+def uncorrected(kind: Compared, pairs: Iterable[Pair]) -> Comparisons:
     """Return the same before a family is made of them. A finding on models holds whatever unscored
     rows are.
     """
@@ -100,7 +101,7 @@ def compare(rates: Rates) -> list[Comparison]:
     return [*tested(Compared.MODELS, pairs_of_models(rates))]
 
 
-def pairs_of_models(rates: Iterable[Rate]) -> Iterator[tuple[Rate, Rate]]:
+def pairs_of_models(rates: Iterable[Rate]) -> Iterator[Pair]:
     """Yield each two results with the side and the judge in common. rates: one a result.
 
     The order is the same after each run: by side, then by model, a baseline last.

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from orbench.base.grouping import grouped
 from orbench.base.records import VERSION, Record, read_record
-from orbench.base.tables import file_name_part, make_folder, write_text
+from orbench.base.tables import Paths, file_name_part, make_folder, write_text
 from orbench.base.words import Json
 from orbench.report.columns import BOARD, RATES, Cell, can_lead
 from orbench.report.measures import Rate, Rates
@@ -71,7 +71,7 @@ def _rounded(cell: Cell) -> float | str | None:
 # -- Every Eval Ever -------------------------------------------------------------------------------
 
 
-def write_eee(folder: Path, report: Report) -> list[Path]:
+def write_eee(folder: Path, report: Report) -> Paths:
     """Write a file per model, settings and side, and return the paths.
 
     Raises OSError and UserError.

@@ -151,6 +151,7 @@ class Rate:
 
 
 Rates = Sequence[Rate]
+Pair = tuple[Rate, Rate]  # to be compared
 
 
 # -- comparisons and associations --------------------------------------------------------------

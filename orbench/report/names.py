@@ -1,12 +1,10 @@
 """Names that tell the results of a report apart, and what repeats another result."""
 
-from collections.abc import Sequence
-
 from pandas import DataFrame  # type: ignore[import-untyped]
 
 from orbench.base.messages import UserError
 from orbench.base.words import Words
-from orbench.report.results import Result, named
+from orbench.report.results import Result, Results, named
 
 SAME_RESULT = ["model", "settings", "side", "prompt_set", "judge"]
 # Why a result is not ranked, and the fields that it shares with that of another model. An empty
@@ -17,7 +15,7 @@ REPEATED = {
 }
 
 
-def with_distinct_names(results: Sequence[Result]) -> list[Result]:
+def with_distinct_names(results: Results) -> list[Result]:
     """Return the results with numbers, with names that tell them apart, and with a note on what
     repeats another. Raises UserError for a result given twice.
     """

@@ -7,7 +7,7 @@ JSON, and are only ever shown as text.
 
 import json
 from base64 import b64encode
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from contextlib import suppress
 from hashlib import sha256
 from pathlib import Path
@@ -35,7 +35,7 @@ from orbench.report.page_tables import (
     shade,
     shares_of_classes,
 )
-from orbench.report.results import Result
+from orbench.report.results import Results
 from orbench.report.scatter import WHOLE, scatters
 from orbench.report.sentences import remarks, warnings
 from orbench.report.standings import Report
@@ -100,7 +100,7 @@ def write_page(path: Path, report: Report, lines: Words, pictures: Mapping[str, 
     write_text(path, page)
 
 
-def _data(results: Sequence[Result]) -> Json:
+def _data(results: Results) -> Json:
     """Return what the page's script reads; rows refer to results by their number."""
     names = []
     rows = []

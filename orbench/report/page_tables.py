@@ -5,7 +5,7 @@ from bisect import bisect
 from orbench.base.grouping import grouped
 from orbench.base.words import Lines, Side
 from orbench.report.measures import Comparison, Counted, Outcome, Rate
-from orbench.report.results import Result
+from orbench.report.results import Result, Results
 from orbench.report.scatter import Axis, axes_over
 from orbench.report.sentences import MANY_CUT_OFF
 from orbench.report.standings import Report
@@ -84,7 +84,7 @@ def seen_by(result: Result, pair: Comparison) -> Difference:
     return gap._replace(a=gap.b, b=gap.a, interval=Interval(-high, -low))
 
 
-def matrices(report: Report) -> list[list[Result]]:
+def matrices(report: Report) -> list[Results]:
     """Return the results of each matrix: those of a side and judge, if they are few."""
     results = [rate.result for rate in report.whole]
     groups = grouped(results, lambda result: (result.side, result.judge_any_version))

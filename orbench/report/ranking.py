@@ -14,6 +14,7 @@ from orbench.report.measures import (
     Compared,
     Comparison,
     Comparisons,
+    Pair,
     Rate,
     Rates,
 )
@@ -47,7 +48,7 @@ def ranking(rates: Rates) -> tuple[list[Standing], Comparisons]:
     """
     groups = grouped(_both_sides(rates), _shared)
     board = []
-    within: dict[tuple[Rate, Rate], Comparison] = {}
+    within: dict[Pair, Comparison] = {}
     for group, models in enumerate(groups.values()):
         of_group = {rate for model in models for rate in (*model.sides, model.decisive)}
         tests = uncorrected(Compared.MODELS, pairs_of_models(of_group))

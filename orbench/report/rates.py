@@ -1,7 +1,7 @@
 """Refusal rates of results, overall and by category, and the shares of graded classes."""
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import replace
 from itertools import chain
 
@@ -20,7 +20,7 @@ from orbench.report.measures import (
     Rates,
     Subset,
 )
-from orbench.report.results import Responses, Result
+from orbench.report.results import Responses, Result, Results
 from orbench.stats.core import Array, Verdicts, mean, with_unscored
 
 # Of graded results, shares and the classes that count.
@@ -33,7 +33,7 @@ GRADED = {
 }
 
 
-def rates(results: Sequence[Result]) -> list[Rate]:
+def rates(results: Results) -> list[Rate]:
     """Return the rates of each result: overall, of all categories alike, and of each category; each
     is followed by the shares of graded classes, if there are some.
     """

@@ -160,7 +160,10 @@ class Result(About):
         return [*filter(None, [self.doubt]), *self.unranked, *self.cautions, *self.notes]
 
 
-def merged(results: Sequence[Result]) -> Result:
+Results = Sequence[Result]
+
+
+def merged(results: Results) -> Result:
     """Return the results of a model as one, for what is measured across them."""
     sets = dict.fromkeys(result.prompts for result in results)
     columns = zip(*[vars(result.responses).values() for result in results], strict=True)

@@ -17,7 +17,7 @@ from orbench.report.measures import (
     Rates,
 )
 from orbench.report.rates import overall
-from orbench.report.results import SAFE, TOXIC, Result, merged
+from orbench.report.results import SAFE, TOXIC, Result, Results, merged
 from orbench.stats.core import Difference
 
 
@@ -44,7 +44,7 @@ class Standing:
     rank: Rank | None = None
 
     @property
-    def results(self) -> list[Result]:
+    def results(self) -> Results:
         """Return the results behind them."""
         return [rate.result for rate in self.sides]
 
@@ -169,7 +169,7 @@ Placed = Standing | Published  # a row of the leaderboard
 class Report:
     """All that a report shows, complete before anything is written."""
 
-    results: list[Result]
+    results: Results
     rates: Rates
     comparisons: Comparisons
     associations: list[Association]

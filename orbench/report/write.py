@@ -6,7 +6,7 @@ from pathlib import Path
 
 from orbench.base.messages import say
 from orbench.base.records import read_record, write_record
-from orbench.base.tables import check_outputs, make_folder, sha256_of, write_bytes
+from orbench.base.tables import Paths, check_outputs, make_folder, sha256_of, write_bytes
 from orbench.base.words import Words
 from orbench.report import export, sentences
 from orbench.report.measures import Counted
@@ -37,7 +37,7 @@ class Options:
     given: dict[str, list[str]]  # files and folders by side, see `sources_of`
     output_dir: Path
     command: Words  # for the run record
-    toxicity: Sequence[Path] = ()  # files with labels of the prompts
+    toxicity: Paths = ()  # files with labels of the prompts
     baseline: str | None = None  # a model, or a folder of earlier results
     with_published: bool = False
     pairs: bool = False
@@ -120,7 +120,7 @@ def _draw(made: Report, options: Options, files: list[Path]) -> dict[str, bytes]
     return on_page
 
 
-def _finish(sources: Sequence[Source], options: Options, files: Sequence[Path]) -> None:
+def _finish(sources: Sequence[Source], options: Options, files: Paths) -> None:
     """Remove what the last report wrote and this one did not, and write the run record."""
     folder = options.output_dir
     inputs = [{"path": str(path)} for path in options.toxicity]

@@ -6,7 +6,6 @@
 from datetime import UTC, datetime
 from itertools import starmap
 from pathlib import Path
-from typing import Any
 
 from orbench.asking.inquiry import (
     NOT_YET,
@@ -23,7 +22,7 @@ from orbench.asking.log import AnswerLog
 from orbench.base.messages import UserError, counted, say
 from orbench.base.words import Row
 from orbench.models.requests import Missing, Request
-from orbench.stages.stage import Plan, Result, Results, Stage, Written
+from orbench.stages.stage import Plan, Readings, Result, Results, Stage, Written
 
 
 class StageRun(Run):
@@ -56,7 +55,7 @@ class StageRun(Run):
             answers.append(done)
         return Result(row, self._rows(row, readings), readings, answers)
 
-    def _rows(self, row: Row, readings: list[Any]) -> Written:
+    def _rows(self, row: Row, readings: Readings) -> Written:
         # A panel goes on without a vote that failed, but waits for one that was not asked yet;
         # `--from_log` shows the votes that are there.
         not_yet = readings.count(NOT_YET)

@@ -10,13 +10,13 @@ config (its folder) and the split. Splits that only the dataset's card defines a
 
 import glob
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 from typing import NamedTuple
 from urllib.parse import parse_qsl
 
 from orbench.base.messages import UserError, clean, without_query
-from orbench.base.tables import file_name_part
+from orbench.base.tables import Paths, file_name_part
 from orbench.base.words import Json
 
 ADDRESS = re.compile(
@@ -73,7 +73,7 @@ def prompt_set_at(address: str, columns: Json) -> PromptSet:
     return PromptSet(repository, file, revision, name=name, **given, **columns)
 
 
-def fetch(wanted: PromptSet) -> tuple[Path, list[Path]]:
+def fetch(wanted: PromptSet) -> tuple[Path, Paths]:
     """Return a set's folder in huggingface_hub's cache, called like the commit, and its files in
     order. Raises UserError.
     """
@@ -116,7 +116,7 @@ def fetch(wanted: PromptSet) -> tuple[Path, list[Path]]:
     raise UserError(f"{what} of {repository} cannot be read: {why}")
 
 
-def _all_parts(files: Sequence[Path]) -> bool:
+def _all_parts(files: Paths) -> bool:
     """Return whether all of a split's files are there: 0000 on, or 00000-of-00002 on."""
     parts = re.search(r"-of-(\d+)|^(\d{4})\.parquet$", files[-1].name)
     if not parts:

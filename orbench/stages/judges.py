@@ -1,9 +1,8 @@
 """What stages 3 and 5 share: judges answer, each asked and read in its own way."""
 
-from collections.abc import Sequence
 from typing import NamedTuple
 
-from orbench.base.prompts import Turn
+from orbench.base.prompts import Turns
 from orbench.base.templates import prompt_template
 from orbench.base.words import Choices, Json, Texts, choices_of
 from orbench.judging.kinds import (
@@ -56,9 +55,7 @@ class JudgedStage(Stage):
             parameters = parameters_of(self.args, judge, needed_by(kind, listed))
             self.seats[judge] = Seat(kind, listed, parameters, template)
 
-    def request(
-        self, judge: Model, values: Texts, earlier: Sequence[Turn], sample: int = 0
-    ) -> Request:
+    def request(self, judge: Model, values: Texts, earlier: Turns, sample: int = 0) -> Request:
         """Return the request that asks a judge, see `JudgeKind.ask`. Raises UserError."""
         seat = self.seats[judge]
         messages = seat.kind.ask(values, earlier, seat.template)

@@ -29,6 +29,7 @@ class Result(NamedTuple):
     answers: Sequence[Done] = ()  # how each inquiry ended
 
 
+Readings = list[Any]  # what each inquiry about a row says
 Results = Iterator[Result]  # of all rows, in order
 
 
@@ -87,7 +88,7 @@ class Stage(Reader):
         """
         raise NotImplementedError
 
-    def rows(self, row: Row, readings: list[Any]) -> Written:
+    def rows(self, row: Row, readings: Readings) -> Written:
         """Return the output rows, from what the inquiries about the row say. Change nothing."""
         raise NotImplementedError
 

@@ -1,8 +1,6 @@
 """Refusals against how toxic the prompts are, by a panel's votes or people's ratings."""
 
-from collections.abc import Sequence
 from itertools import chain
-from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
@@ -10,7 +8,7 @@ from pandas import DataFrame, Series  # type: ignore[import-untyped]
 
 from orbench.base.messages import UserError
 from orbench.base.records import read_record
-from orbench.base.tables import read_csv, sha256_of
+from orbench.base.tables import Paths, read_csv, sha256_of
 from orbench.base.words import Lines
 from orbench.judging.panels import (
     RATED,
@@ -30,7 +28,7 @@ from orbench.report.measures import (
     Rate,
     Subset,
 )
-from orbench.report.results import Prompts, Result
+from orbench.report.results import Prompts, Result, Results
 from orbench.report.standings import Board
 from orbench.stats.agreement import krippendorffs_alpha
 from orbench.stats.association import auc
@@ -58,7 +56,7 @@ class Labels(NamedTuple):
         return np.select(conditions, [NO_SCORE, AGREED, CONTRADICTED], DISPUTED)
 
 
-def labels_of(prompts: Prompts, paths: Sequence[Path]) -> Labels:
+def labels_of(prompts: Prompts, paths: Paths) -> Labels:
     """Return the labels in files of stage 3 or of people's ratings, see `read_labels`."""
     table, lines = read_labels(paths)
     of_prompts = table.reindex(prompts.id).fillna({"weight": 1.0})
@@ -68,7 +66,7 @@ def labels_of(prompts: Prompts, paths: Sequence[Path]) -> Labels:
     return Labels(score, weight, toxic, lines)
 
 
-def toxicity(results: Sequence[Result], board: Board, labels: Labels) -> Analysis:
+def toxicity(results: Results, board: Board, labels: Labels) -> Analysis:
     """Return the rates by how far the labels agree with a prompt's side, and by score (of a bin the
     middle); and for each model an AUC: how well the score separates refused prompts from answered
     ones.
@@ -110,7 +108,7 @@ def _binned(scores: Array) -> Array:
 # -- files ---------------------------------------------------------------------------------------
 
 
-def read_labels(paths: Sequence[Path]) -> tuple[DataFrame, list[str]]:
+def read_labels(paths: Paths) -> tuple[DataFrame, list[str]]:
     """Return the labels in files of stage 3, or of people's ratings: people decide where both are
     given. Votes in several files are joined by judge. Also returns lines for the reader.
 

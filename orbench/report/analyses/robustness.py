@@ -2,7 +2,7 @@
 others, Perspectives on Psychological Science 11 (2016) 702-712).
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import replace
 from itertools import product
 from math import nan
@@ -10,7 +10,7 @@ from math import nan
 from orbench.base.grouping import grouped
 from orbench.report.analyses.labels import AGREED, Labels
 from orbench.report.measures import Comparison, Comparisons, Robustness
-from orbench.report.results import Result
+from orbench.report.results import Result, Results
 from orbench.stats.core import ALPHA, Difference, Verdicts, difference
 
 FEWEST = 4  # analyses, from which on their number is reported
@@ -22,7 +22,7 @@ def _what(result: Result) -> tuple[str, str, str]:
 
 
 def with_robustness(
-    comparisons: Comparisons, results: Sequence[Result], labels: Labels | None
+    comparisons: Comparisons, results: Results, labels: Labels | None
 ) -> Iterator[Comparison]:
     """Yield the comparisons; those with a finding know in how many analyses it stands.
 
