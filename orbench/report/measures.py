@@ -133,9 +133,7 @@ class Rate:
     @property
     def is_widened(self) -> bool:
         """Return whether unscored rows make the interval much wider."""
-        low, high = self.interval
-        of_scored = self.mean.interval
-        return high - low > WIDER * (of_scored.high - of_scored.low)
+        return self.interval.width > WIDER * self.mean.interval.width
 
     @property
     def is_small(self) -> bool:

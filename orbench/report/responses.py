@@ -5,7 +5,7 @@ from dataclasses import fields
 from math import nan
 from typing import NamedTuple
 
-import numpy as np
+from pandas import DataFrame  # type: ignore[import-untyped]
 
 from orbench.base import prompts, words
 from orbench.base.messages import UserError, clean
@@ -122,11 +122,8 @@ def _cut_off(row: Row) -> float:
 
 def responses_of(part: Sequence[Json]) -> Responses:
     """Return rows that were read as arrays."""
-    columns = {}
-    for field in fields(Responses):
-        values = [one[field.name] for one in part]
-        columns[field.name] = np.array(values, object if isinstance(values[0], str) else None)
-    return Responses(**columns)
+    table = DataFrame(part)
+    return Responses(*[table[field.name].to_numpy() for field in fields(Responses)])
 
 
 def text_of(one: Json) -> Text:
