@@ -21,7 +21,7 @@ from orbench.report.measures import (
     Rate,
 )
 from orbench.report.rates import rate
-from orbench.report.results import SAFE, TOXIC, UNCORRECTED, Prompts, Responses, Result
+from orbench.report.results import SAFE, TOXIC, UNCORRECTED, Responses, Result
 from orbench.report.standings import Rank, Standing
 from orbench.stats.core import Array, Difference, Mean, Verdicts
 from orbench.stats.intervals import Interval
@@ -163,9 +163,9 @@ def standing_of(safe: Result | None, toxic: Result | None = None) -> Standing:
     return Standing([rate(one, one.responses.verdicts(), OVERALL) for one in results])
 
 
-def prompts_of(texts: list[str]) -> Prompts:
+def prompts_of(texts: list[str]) -> dict[str, str]:
     """Return the prompts of a report, by their number."""
-    return Prompts([prompt_id(text) for text in texts], texts)
+    return {prompt_id(text): text for text in texts}
 
 
 # -- figures that a test names ------------------------------------------------------------------

@@ -2,13 +2,12 @@
 prompt sets and words. Their titles, and how to read them, are in behind.toml.
 """
 
-from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from orbench.base.grouping import grouped
 from orbench.base.toml_files import toml_beside
 from orbench.base.words import Side
-from orbench.report.columns import ASSOCIATIONS, COMPARISONS, RATES, Column
+from orbench.report.columns import ASSOCIATIONS, COMPARISONS, RATES
 from orbench.report.measures import Associated, Compared, Counted, Kind, Rates
 from orbench.report.rates import refusals
 from orbench.report.standings import Report
@@ -22,7 +21,7 @@ def sections(report: Report) -> dict[str, Grid]:
     rates = grouped(report.rates, lambda one: one.subset.kind)
     compared = grouped(report.comparisons, lambda one: one.kind)
     associated = grouped(report.associations, lambda one: one.kind)
-    parts: list[tuple[str, Sequence[Column], Sequence[Any]]] = [
+    parts = [
         ("hedging", COMPARISONS, report.of_models(Counted.HEDGED)),
         ("toxicity", RATES, rates[Kind.LABEL]),
         ("auc", ASSOCIATIONS, associated[Associated.AUC]),
@@ -33,7 +32,7 @@ def sections(report: Report) -> dict[str, Grid]:
         ("drift", COMPARISONS, [*compared[Compared.SETS], *compared[Compared.CHANGES]]),
         ("triggers", ASSOCIATIONS, associated[Associated.WORD]),
     ]
-    return {name: grid(TEXTS[name]["title"], *items) for name, *items in parts}
+    return {name: grid(TEXTS[name]["title"], columns, items) for name, columns, items in parts}
 
 
 class Tiers(NamedTuple):

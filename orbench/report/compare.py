@@ -11,7 +11,6 @@ import numpy as np
 from orbench.base.words import SIDES
 from orbench.report.measures import (
     FEW_PROMPTS,
-    OVERALL,
     Analysis,
     Association,
     ByLabels,
@@ -19,12 +18,13 @@ from orbench.report.measures import (
     Comparison,
     Comparisons,
     Counted,
+    Kind,
     Outcome,
     Pair,
     Rate,
     Rates,
 )
-from orbench.report.rates import on_side
+from orbench.report.rates import on_side, refusals
 from orbench.report.results import BOTH, SAFE
 from orbench.stats.association import holm
 from orbench.stats.core import ALPHA, difference, worst_case_p
@@ -133,9 +133,5 @@ def with_margin(comparisons: Comparisons, margin: float) -> Iterator[Comparison]
 
 def hedging(rates: Rates) -> Analysis:
     """Return the comparisons of the shares of responses to safe prompts that hedge."""
-    chosen = [
-        rate
-        for rate in on_side(SAFE, rates)
-        if rate.subset == OVERALL and rate.counted is Counted.HEDGED
-    ]
-    return Analysis(comparisons=compare(chosen))
+    hedged = refusals(on_side(SAFE, rates), Kind.OVERALL, Counted.HEDGED)
+    return Analysis(comparisons=compare(hedged))

@@ -23,7 +23,7 @@ from orbench.base.records import (
     under_test,
 )
 from orbench.base.tables import NO_NAME, Table, read_csv
-from orbench.base.words import Row, Rows, human_label
+from orbench.base.words import Row, Rows, Texts, human_label
 from orbench.judging.validation import WEIGHT
 from orbench.report.about import about, corrected_rate, set_name
 from orbench.report.names import with_distinct_names
@@ -35,7 +35,7 @@ from orbench.report.responses import (
     responses_of,
     text_of,
 )
-from orbench.report.results import Prompts, Result, Source
+from orbench.report.results import Result, Source
 
 
 def sources_of(text: str, side: str) -> list[Source]:
@@ -54,9 +54,9 @@ def sources_of(text: str, side: str) -> list[Source]:
     return [Source(path, model, side) for path in paths if not path.match(f"*{FAILED}")]
 
 
-def load_results(sources: Sequence[Source], texts: int = 0) -> tuple[list[Result], Prompts]:
-    """Return the results in the order given, and the prompts of all. texts: how many responses keep
-    their text.
+def load_results(sources: Sequence[Source], texts: int = 0) -> tuple[list[Result], Texts]:
+    """Return the results in the order given, and the prompts of all by their ids, by number: as
+    first spelled; of a conversation, the last turn. texts: how many responses keep their text.
 
     Raises UserError for a file that cannot be used, a result given twice, a prompt on both sides,
     of one model or of two.
@@ -70,7 +70,7 @@ def load_results(sources: Sequence[Source], texts: int = 0) -> tuple[list[Result
     for path in paths:
         if paths.count(path) > 1:
             raise UserError(f"{path} is given twice")
-    return results, Prompts([*known.prompts], [one.text for one in known.prompts.values()])
+    return results, {id_: prompt.text for id_, prompt in known.prompts.items()}
 
 
 def _results_in(source: Source, known: Known, texts: int) -> Iterator[Result]:

@@ -18,13 +18,13 @@ from orbench.base.messages import shortened
 from orbench.base.tables import write_text
 from orbench.base.toml_files import toml_beside
 from orbench.base.words import API_SIGNAL, VERDICTS, Json, Words
+from orbench.report.about import CERTAIN
 from orbench.report.behind import TEXTS, sections, tiers_of
 from orbench.report.categories import category_tables
 from orbench.report.finding import findings
 from orbench.report.measures import FEW_PROMPTS
 from orbench.report.numerals import WIDENED, percent
 from orbench.report.page_tables import (
-    CERTAIN,
     IN_SHORT,
     SHARES,
     doubts_of,
@@ -58,7 +58,7 @@ JINJA.globals |= {
     "percent": percent,
     "widened": WIDENED,
     "few": FEW_PROMPTS,
-    "certain": CERTAIN,
+    "certain": f"{100 * CERTAIN:.0f}",
     "whole": WHOLE,
     "doubts_of": doubts_of,
     "shade": shade,

@@ -4,6 +4,7 @@ from bisect import bisect
 
 from orbench.base.grouping import grouped
 from orbench.base.words import Lines, Side
+from orbench.report.about import CERTAIN
 from orbench.report.measures import Comparison, Counted, Outcome, Rate
 from orbench.report.results import Result, Results
 from orbench.report.scatter import Axis, axes_over
@@ -12,7 +13,6 @@ from orbench.report.standings import Report
 from orbench.stats.core import Difference
 from orbench.stats.intervals import Interval
 
-CERTAIN = 80  # percent of the rules' verdicts
 MOST_IN_MATRIX = 6  # models
 # Short for what a comparison without a finding shows.
 IN_SHORT = {Outcome.INCONCLUSIVE: "inconclusive"}
@@ -47,9 +47,8 @@ def doubts_of(rate: Rate) -> Lines:
     cut_off = 100 * rate.details.cut_off
     if cut_off > MANY_CUT_OFF:
         yield f"{cut_off:.0f} % cut off"
-    certain = 100 * rate.result.certain
-    if certain < CERTAIN:
-        yield f"{certain:.0f} % of verdicts certain"
+    if rate.result.certain < CERTAIN:
+        yield f"{100 * rate.result.certain:.0f} % of verdicts certain"
 
 
 def shares_of_classes(report: Report) -> dict[tuple[int, Counted], Rate]:

@@ -50,9 +50,9 @@ def on_side(side: Side, rates: Rates) -> Rates:
     return [one for one in rates if one.side == side]
 
 
-def refusals(rates: Rates, kind: Kind) -> list[Rate]:
-    """Return the refusal rates of one kind of subsets."""
-    return [one for one in rates if one.subset.kind is kind and one.counted is Counted.REFUSED]
+def refusals(rates: Rates, kind: Kind, counted: Counted = Counted.REFUSED) -> list[Rate]:
+    """Return the refusal rates of one kind of subsets, or the rates of something else counted."""
+    return [one for one in rates if one.subset.kind is kind and one.counted is counted]
 
 
 def rates_of(result: Result) -> Iterator[Rate]:

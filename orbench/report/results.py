@@ -28,7 +28,7 @@ class Responses:
     Flags are 1, 0 or NaN (not known), or booleans.
     """
 
-    prompt: Array  # its number in `Prompts`
+    prompt: Array  # its number among those of the report
     seed: Array  # a number, the same in all results; without a seed the prompt is its own
     is_toxic: Array  # its side
     category: Array  # text
@@ -93,13 +93,6 @@ class Lookalikes(NamedTuple):
 
     alike: int
     sample: int  # of so many that were looked at
-
-
-class Prompts(NamedTuple):
-    """All prompts of a report, by their number."""
-
-    id: Words
-    text: Words  # as first spelled; of a conversation, the last turn
 
 
 @dataclass(frozen=True, eq=False)

@@ -86,33 +86,22 @@ class Grid(NamedTuple):
 # -- grids ---------------------------------------------------------------------------------------
 
 
-class Grids(NamedTuple):
-    """The tables of the documents, in their order, and of the page; some may have no rows."""
-
-    leaderboard: list[Grid]
-    rates: list[Grid]  # a side each
-    shares: list[Grid]  # of graded classes
-    by_api: list[Grid]
-    by_category: list[Grid]
-    same_prompts: list[Grid]
-
-
-def grids(report: Report) -> Grids:
-    """Return the tables of a report."""
+def grids(report: Report) -> dict[str, list[Grid]]:
+    """Return the tables of the documents, in their order, and of the page. Some have no rows."""
     rates = report.whole
     by_side = []
     for side in SIDES.values():
         by_side.append(grid(side.rate.capitalize(), RATES, on_side(side, rates)))
     compared = report.of_models(Counted.REFUSED)
     by_api = [rate for rate in rates if rate.details.api > 0]
-    return Grids(
-        [grid("Leaderboard", BOARD, report.placed)],
-        by_side,
-        [grid("Shares of graded responses", RATES, report.shares)],
-        [grid("Refusals by the API", RATES, by_api)],
-        [_of_categories(one) for one in category_tables(report)],
-        [grid("Comparisons on the same prompts", COMPARISONS, compared)],
-    )
+    return {
+        "leaderboard": [grid("Leaderboard", BOARD, report.placed)],
+        "rates": by_side,
+        "shares": [grid("Shares of graded responses", RATES, report.shares)],
+        "by_api": [grid("Refusals by the API", RATES, by_api)],
+        "by_category": [_of_categories(one) for one in category_tables(report)],
+        "same_prompts": [grid("Comparisons on the same prompts", COMPARISONS, compared)],
+    }
 
 
 def grid(title: str, columns: Sequence[Column], items: Sequence[object]) -> Grid:
@@ -176,7 +165,7 @@ def write_documents(output: Path, report: Report, lines: Words) -> None:
         parts.append(f"**Note:** {_escaped(line)}")
     parts.append(LEGEND)
     latex = ""
-    for one in chain(*grids(report)):
+    for one in chain(*grids(report).values()):
         if one.rows:
             table = DataFrame({column.title: column.texts for column in one.columns})
             caption = one.title.translate(IN_CAPTIONS)

@@ -111,7 +111,8 @@ def test_prompts_and_seeds_have_the_same_numbers_in_all_files(tmp_path: Path) ->
     assert [list(one.responses.prompt) for one in results] == [[0, 1, 2], [2, 1, 3]]
     (p, q, r), (again, *others) = (list(one.responses.seed) for one in results)
     assert p == q and r == again and len({p, r, *others}) == 3
-    assert prompts.text == ["P", "Q", "R", "X"] and prompts.id[3] == prompt_id("X")
+    assert list(prompts.values()) == ["P", "Q", "R", "X"]
+    assert list(prompts)[3] == prompt_id("X")
 
 
 def test_a_merged_file_is_a_result_on_each_side(tmp_path: Path) -> None:

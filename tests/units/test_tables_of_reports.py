@@ -104,7 +104,7 @@ def test_long_grids_are_folded_and_wide_ones_set_closer() -> None:
 
 
 def titles(report: Report) -> str:
-    return ", ".join(one.title for one in chain(*grids(report)) if one.rows)
+    return ", ".join(one.title for one in chain(*grids(report).values()) if one.rows)
 
 
 def test_each_grid_stands_if_it_has_rows(tmp_path: Path) -> None:
@@ -115,11 +115,11 @@ def test_each_grid_stands_if_it_has_rows(tmp_path: Path) -> None:
     c = model(tmp_path, "c", 4, columns=GRADED)
     assert "Shares of graded responses" in titles(made(c))
     alone = made()
-    assert titles(alone) == "Leaderboard" and grids(alone).leaderboard[0].rows == 32
+    assert titles(alone) == "Leaderboard" and grids(alone)["leaderboard"][0].rows == 32
 
 
 def test_categories_stand_in_rows_and_results_in_columns(tmp_path: Path) -> None:
-    (by_category,) = grids(made(*two(tmp_path))).by_category
+    (by_category,) = grids(made(*two(tmp_path)))["by_category"]
     assert [one.title for one in by_category.columns] == ["Category", "maker/a", "maker/b"]
     names, rates, _ = by_category.columns
     assert names.texts == ["a", "b", "overall", "macro average"]

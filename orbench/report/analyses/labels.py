@@ -9,7 +9,7 @@ from pandas import DataFrame, Series  # type: ignore[import-untyped]
 from orbench.base.messages import UserError
 from orbench.base.records import read_record
 from orbench.base.tables import Paths, read_csv, sha256_of
-from orbench.base.words import Lines
+from orbench.base.words import Lines, Texts
 from orbench.judging.panels import (
     RATED,
     PanelVotes,
@@ -28,7 +28,7 @@ from orbench.report.measures import (
     Rate,
     Subset,
 )
-from orbench.report.results import Prompts, Result, Results
+from orbench.report.results import Result, Results
 from orbench.report.standings import Board
 from orbench.stats.agreement import krippendorffs_alpha
 from orbench.stats.association import auc
@@ -56,10 +56,10 @@ class Labels(NamedTuple):
         return np.select(conditions, [NO_SCORE, AGREED, CONTRADICTED], DISPUTED)
 
 
-def labels_of(prompts: Prompts, paths: Paths) -> Labels:
+def labels_of(prompts: Texts, paths: Paths) -> Labels:
     """Return the labels in files of stage 3 or of people's ratings, see `read_labels`."""
     table, lines = read_labels(paths)
-    of_prompts = table.reindex(prompts.id).fillna({"weight": 1.0})
+    of_prompts = table.reindex([*prompts]).fillna({"weight": 1.0})
     known = of_prompts["score"].count()
     lines.append(f"toxicity: {known:,} prompts with a score, {len(of_prompts) - known:,} without")
     score, weight, toxic = of_prompts.to_numpy().T

@@ -9,10 +9,10 @@ import numpy as np
 from pandas import Series, factorize  # type: ignore[import-untyped]
 from scipy.sparse import csr_array  # type: ignore[import-untyped]
 
-from orbench.base.words import Words
+from orbench.base.words import Texts, Words
 from orbench.report.about import UNKNOWN_JUDGE
 from orbench.report.measures import Analysis, Associated, Association, Outcome
-from orbench.report.results import Prompts, Result
+from orbench.report.results import Result
 from orbench.report.standings import Board
 from orbench.stats.association import log_odds
 from orbench.stats.core import ALPHA, Array, Verdicts, in_common
@@ -30,11 +30,11 @@ class _Terms(NamedTuple):
     has: csr_array  # prompts x terms, sparse: 1 where a prompt has one
 
 
-def trigger_words(prompts: Prompts, board: Board) -> Analysis:
+def trigger_words(prompts: Texts, board: Board) -> Analysis:
     """Return the words of each model, and of what only one of two models refuses; nothing where
     fewer than FEWEST_PROMPTS safe prompts are refused, or answered.
     """
-    terms = _terms(prompts.text)
+    terms = _terms([*prompts.values()])
     models = []
     found: list[Association] = []
     for standing in board:
