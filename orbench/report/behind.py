@@ -2,6 +2,7 @@
 prompt sets and words. Their titles, and how to read them, are in behind.toml.
 """
 
+from operator import attrgetter
 from typing import NamedTuple
 
 from orbench.base.grouping import grouped
@@ -18,9 +19,9 @@ TEXTS = toml_beside(__file__)
 
 def sections(report: Report) -> dict[str, Grid]:
     """Return a table for each part of behind.toml, in the order of the page. Some have no rows."""
-    rates = grouped(report.rates, lambda one: one.subset.kind)
-    compared = grouped(report.comparisons, lambda one: one.kind)
-    associated = grouped(report.associations, lambda one: one.kind)
+    rates = grouped(report.rates, attrgetter("subset.kind"))
+    compared = grouped(report.comparisons, attrgetter("kind"))
+    associated = grouped(report.associations, attrgetter("kind"))
     parts = [
         ("hedging", COMPARISONS, report.of_models(Counted.HEDGED)),
         ("toxicity", RATES, rates[Kind.LABEL]),
@@ -45,6 +46,6 @@ class Tiers(NamedTuple):
 def tiers_of(report: Report) -> Tiers:
     """Return the rates by tier as rows and columns."""
     rates = refusals(report.rates, Kind.TIER)
-    steps = grouped(rates, lambda one: (one.side, one.subset.value))
-    models = grouped(rates, lambda one: (one.result.label, one.result.judge))
+    steps = grouped(rates, attrgetter("side", "subset.value"))
+    models = grouped(rates, attrgetter("result.label", "result.judge"))
     return Tiers([*steps], [*models.values()])

@@ -2,6 +2,7 @@
 
 from collections import defaultdict
 from collections.abc import Iterator
+from operator import attrgetter
 from typing import NamedTuple
 
 from orbench.base.grouping import grouped
@@ -34,8 +35,8 @@ def category_tables(report: Report) -> Iterator[CategoryTable]:
     for rate in report.rates:
         if rate.counted is Counted.REFUSED and rate.result in results:
             rates.append(rate)
-    for of_side in grouped(report.in_order(rates), lambda rate: rate.side).values():
-        groups = grouped(of_side, lambda rate: (rate.result.prompt_set, rate.result.judge))
+    for of_side in grouped(report.in_order(rates), attrgetter("side")).values():
+        groups = grouped(of_side, attrgetter("result.prompt_set", "result.judge"))
         for group in groups.values():
             first = group[0].result
             part = f"{first.prompts}, {first.judge}" if len(groups) > 1 else ""

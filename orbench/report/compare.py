@@ -4,6 +4,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from itertools import combinations
 from math import nan
+from operator import attrgetter
 from typing import TypeVar
 
 import numpy as np
@@ -108,7 +109,7 @@ def pairs_of_models(rates: Iterable[Rate]) -> Iterator[Pair]:
     """
     ordered = sorted(
         rates,
-        key=lambda rate: (rate.result.is_baseline, rate.result.model, rate.result.settings),
+        key=attrgetter("result.is_baseline", "result.model", "result.settings"),
     )
     for side in (*SIDES.values(), BOTH):
         for a, b in combinations(on_side(side, ordered), 2):

@@ -5,6 +5,7 @@ aggregates, without prompts and responses.
 
 import json
 import time
+from operator import attrgetter
 from pathlib import Path
 
 from orbench.base.grouping import grouped
@@ -79,7 +80,7 @@ def write_eee(folder: Path, report: Report) -> Paths:
     make_folder(folder)
     rates = [rate for rate in report.rates if can_lead(rate) and rate.n]
     paths = []
-    for group in grouped(rates, lambda rate: (rate.result.label, rate.side)).values():
+    for group in grouped(rates, attrgetter("result.label", "side")).values():
         result = group[0].result
         file = file_name_part(f"{result.label}_{result.side.name}")
         path = folder / f"{file}.json"

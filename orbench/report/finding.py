@@ -8,7 +8,7 @@ import numpy as np
 from orbench.base.grouping import grouped
 from orbench.base.messages import listed
 from orbench.base.words import Lines
-from orbench.report.measures import Comparisons, Counted, Outcome
+from orbench.report.measures import Comparisons, Outcome
 from orbench.report.numerals import percent
 from orbench.report.sentences import equivalence, remarks
 from orbench.report.standings import Board, Report, Standing
@@ -19,7 +19,7 @@ UNLABELED = "errors of the judge that differ between the models are not covered"
 
 def findings(report: Report) -> Lines:
     """Yield the finding on each group of models with the same prompts and judge."""
-    compared = report.of_models(Counted.REFUSED)
+    compared = report.of_models()
     for models in grouped(report.board, lambda standing: standing.group).values():
         finding = ". ".join(dict.fromkeys(_sentences(models, compared)))
         part = models[0].part

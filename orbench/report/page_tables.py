@@ -1,6 +1,7 @@
 """What the tables of the page show: the leaderboard, heat maps, and matrices of comparisons."""
 
 from bisect import bisect
+from operator import attrgetter
 
 from orbench.base.grouping import grouped
 from orbench.base.words import Lines, Side
@@ -70,7 +71,7 @@ def shade(rate: Rate) -> int:
 
 def pairs(report: Report) -> dict[tuple[int, int], Comparison]:
     """Return the comparisons of models, by the numbers of both results."""
-    compared = report.of_models(Counted.REFUSED)
+    compared = report.of_models()
     return {(pair.a.result.number, pair.b.result.number): pair for pair in compared}
 
 
@@ -86,5 +87,5 @@ def seen_by(result: Result, pair: Comparison) -> Difference:
 def matrices(report: Report) -> list[Results]:
     """Return the results of each matrix: those of a side and judge, if they are few."""
     results = [rate.result for rate in report.whole]
-    groups = grouped(results, lambda result: (result.side, result.judge_any_version))
+    groups = grouped(results, attrgetter("side", "judge_any_version"))
     return [members for members in groups.values() if 1 < len(members) <= MOST_IN_MATRIX]

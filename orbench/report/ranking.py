@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from math import atanh, isnan, sqrt, tanh
+from operator import attrgetter
 from typing import NamedTuple
 
 from pandas import DataFrame  # type: ignore[import-untyped]
@@ -15,7 +16,6 @@ from orbench.report.measures import (
     Comparison,
     Comparisons,
     Pair,
-    Rate,
     Rates,
 )
 from orbench.report.rates import on_side
@@ -25,9 +25,7 @@ from orbench.stats.core import difference
 from orbench.stats.inference import ROUNDING
 from orbench.stats.intervals import Z95
 
-
-def _who(rate: Rate) -> tuple[str, str]:
-    return rate.result.label, rate.result.judge
+_who = attrgetter("result.label", "result.judge")  # of a rate
 
 
 class Correlation(NamedTuple):
@@ -126,7 +124,7 @@ def rank_correlations(board: Board, published: Sequence[Published]) -> Iterator[
     """
     every: list[Placed] = [one for one in board if one.has_both_sides]
     every += published
-    groups = grouped(every, lambda rate: (rate.result.prompts, rate.result.judge))
+    groups = grouped(every, attrgetter("result.prompts", "result.judge"))
     for (prompts, judge), models in groups.items():
         rates = DataFrame([[one.rate(SAFE), one.rate(TOXIC)] for one in models])
         # Of a Series it would load scipy.stats, which takes longer than all else here.

@@ -202,8 +202,8 @@ class Report:
         results = [result for standing in self.board for result in standing.results]
         return sorted(rates, key=lambda rate: results.index(rate.result))
 
-    def of_models(self, counted: Counted) -> Comparisons:
-        """Return the comparisons of models by one rate."""
+    def of_models(self, counted: Counted = Counted.REFUSED) -> Comparisons:
+        """Return the comparisons of models by their refusals, or by another rate."""
         return [
             one
             for one in self.comparisons

@@ -24,7 +24,7 @@ from orbench.report.columns import (
     Shown,
     cell_of,
 )
-from orbench.report.measures import FEW_PROMPTS, MACRO, WIDER, Counted
+from orbench.report.measures import FEW_PROMPTS, MACRO, WIDER
 from orbench.report.rates import on_side
 from orbench.report.sentences import warnings
 from orbench.report.standings import Report
@@ -92,7 +92,7 @@ def grids(report: Report) -> dict[str, list[Grid]]:
     by_side = []
     for side in SIDES.values():
         by_side.append(grid(side.rate.capitalize(), RATES, on_side(side, rates)))
-    compared = report.of_models(Counted.REFUSED)
+    compared = report.of_models()
     by_api = [rate for rate in rates if rate.details.api > 0]
     return {
         "leaderboard": [grid("Leaderboard", BOARD, report.placed)],

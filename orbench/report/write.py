@@ -97,7 +97,7 @@ def _terminal_lines(made: Report, lines: Words) -> Words:
     if not all(rate.result.is_demo for rate in rates):
         notes = [*sentences.warnings(rates), *lines]
     # Else the finding says the first; the rest is about what few prompts cannot show.
-    compared = made.of_models(Counted.REFUSED)
+    compared = made.of_models()
     return [*notes, *sentences.rate_lines(rates), *sentences.comparison_lines(compared)]
 
 

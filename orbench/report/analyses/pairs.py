@@ -5,6 +5,7 @@ refuse the one and answer the other?
 from collections import defaultdict
 from collections.abc import Iterator
 from itertools import chain, combinations
+from operator import attrgetter
 
 import numpy as np
 from pandas import Series  # type: ignore[import-untyped]
@@ -28,7 +29,7 @@ def pairs(board: Board) -> Analysis:
     rivals = defaultdict[bool, list[tuple[Rate, Rate]]](list)
     for step in _steps(board):
         rates += step
-        groups = grouped(step, lambda rate: (rate.counted, rate.subset, rate.result.judge))
+        groups = grouped(step, attrgetter("counted", "subset", "result.judge"))
         for (counted, subset, judge), group in groups.items():
             if counted is Counted.RIGHT and judge != UNKNOWN_JUDGE:
                 rivals[subset.category == ""] += combinations(group, 2)

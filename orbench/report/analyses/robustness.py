@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from itertools import product
 from math import nan
+from operator import attrgetter
 
 from orbench.base.grouping import grouped
 from orbench.report.analyses.labels import AGREED, Labels
@@ -16,9 +17,8 @@ from orbench.stats.core import ALPHA, Difference, Verdicts, difference
 FEWEST = 4  # analyses, from which on their number is reported
 
 
-def _what(result: Result) -> tuple[str, str, str]:
-    """Return what was measured, perhaps by several judges."""
-    return result.side.name, result.prompt_set, result.label
+# What was measured, perhaps by several judges.
+_what = attrgetter("side.name", "prompt_set", "label")
 
 
 def with_robustness(
