@@ -82,7 +82,7 @@ class AlignmentChecker(Stage):
         stem = table.path.stem
         default = Path(f"final_{word}_results", f"{word}_merged_{stem}.csv")
         super().__init__(args, table, [self.model], default, output_columns(table, COLUMNS))
-        self.split({part: f"{word}_{part}_{stem}.csv" for part in ("rejected", "accepted")})
+        self.split(f"{word}_", ("rejected", "accepted"), f"_{stem}.csv")
         self.sent = settings.parameters_of(args, self.model)
         self.system_prompt = system_prompt_of(args)
         self.parameters = {**self.sent, "system_prompt": self.system_prompt}

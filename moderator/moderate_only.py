@@ -53,8 +53,6 @@ from orbench.stages.stage import (
     output_columns,
 )
 
-SPLIT = ("toxic", "non_toxic")  # the CSVs of --merge_result=False
-
 
 class Moderator(JudgedStage):
     """Stage 3."""
@@ -81,7 +79,7 @@ class Moderator(JudgedStage):
         columns = output_columns(table, self.verdict_columns.added)
         csv = Path(f"{stem}_moderation_merged_{word}.csv")
         super().__init__(args, table, models, csv, columns)
-        self.split({part: f"{stem}_{part}_moderation_{word}.csv" for part in SPLIT})
+        self.split(f"{stem}_", ("toxic", "non_toxic"), f"_moderation_{word}.csv")
         self.seat_judges(CATEGORIES_OR_NONE, __file__)
         sent = {model.asked: seat.parameters for model, seat in self.seats.items()}
         self.parameters = {"judges": sent, "column": self.column}

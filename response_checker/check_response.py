@@ -17,7 +17,6 @@ sys.path.insert(0, realpath(f"{__file__}/../.."))  # the repository root
 import orbench  # noqa: F401 - first: from here on Ctrl-C ends a script in one line
 
 # isort: split
-import json
 from argparse import Namespace
 from pathlib import Path
 
@@ -25,7 +24,7 @@ from orbench.asking.inquiry import Inquiry
 from orbench.base.messages import UserError, did_you_mean
 from orbench.base.prompts import turns_of
 from orbench.base.records import failed_rows, under_test
-from orbench.base.tables import Table, file_name_part, sha256_of, write_text
+from orbench.base.tables import Table, file_name_part, sha256_of, write_json
 from orbench.base.words import CLASSES, INDIRECT, OF_THREE, Lines, Row, Words, numbered_list
 from orbench.judging.kinds import GENERAL, JUDGE_TEMPERATURE, About
 from orbench.judging.panels import family_notes
@@ -71,7 +70,7 @@ class ResponseChecker(JudgedStage):
         super().__init__(args, table, models, default, output_columns(table, columns))
         if self.rules:
             self.versions = {"rules": rules.version()}
-        self.split({name: f"{stem}_{name}_{word}.csv" for name in CLASSES})
+        self.split(f"{stem}_", CLASSES, f"_{word}.csv")
         # Rows without a response stay unscored.
         if self.input_record.get("stage") == "alignment_checker" and args.limit is None:
             lost = Table(table.path, before.columns, failed_rows(before.file))
@@ -161,8 +160,7 @@ class VerdictTable(RefusalTable):
                 csv = sha256_of(output)
             # What the figures hold for, and nothing else: by its hash, this CSV.
             figures["made_for"] = {"model": tested.id, **self.stage.reading, "csv": csv}
-            text = json.dumps(figures, indent=2) + "\n"
-            write_text(self.stage.beside(".validation.json"), text)
+            write_json(self.stage.beside(".validation.json"), figures)
             self.agreement = [*validation_lines(figures)]
 
     def lines(self) -> Lines:

@@ -18,8 +18,7 @@ from pathlib import Path
 
 from orbench.asking.inquiry import Inquiry
 from orbench.base.messages import UserError
-from orbench.base.prompts import check_single
-from orbench.base.tables import columns_in
+from orbench.base.tables import check_single, columns_in
 from orbench.base.templates import fill, prompt_template
 from orbench.base.words import Row
 from orbench.models.providers import generator
@@ -46,7 +45,7 @@ class Rewriter(Stage):
         prompt_file, self.template = prompt_template(__file__, args.prompt_file)
         self.marks = [name for name in EXTRA_MARKS if f"{{{name}}}" in self.template]
         table = read_input(args.input_file, ["prompt", *self.marks], args)
-        check_single(table.path, table.columns)
+        check_single(table)
         if "toxic_seed" in table.columns:
             raise UserError(
                 f"{table.path} has a column 'toxic_seed': it has already been rewritten"

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from orbench.base.messages import UserError, storable
-from orbench.base.words import Row, Words
+from orbench.base.words import Row
 
 MESSAGES = "messages"
 NO_VALUES = ("nan", "none", "null", "<na>", "n/a")  # missing values that a program wrote as text
@@ -68,12 +68,6 @@ def with_prompt(row: Row, where: str) -> Row:
     if row.get("prompt", "").strip() and row["prompt"] != last:
         raise UserError(f"{where}: the prompt is not the last turn in {MESSAGES}; drop one")
     return {**row, "prompt": last}
-
-
-def check_single(path: object, columns: Words) -> None:
-    """Raise UserError for a file of conversations where a prompt must stand for itself."""
-    if MESSAGES in columns:
-        raise UserError(f"{path} has a column {MESSAGES!r}; only single prompts are read here")
 
 
 def _fault_in(turns: Any) -> str:

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from orbench.base.messages import ROOT, UserError, clean, without_query
-from orbench.base.tables import beside, read_csv, sha256_of, write_text
+from orbench.base.tables import beside, read_csv, sha256_of, write_json
 from orbench.base.words import VERDICTS, Json, Row, Texts, Words
 
 VERSION = "1.0.0"
@@ -117,7 +117,9 @@ def label_column(csv: Path) -> str:
 def write_record(csv: Path, stage: str, command: Words, facts: Record) -> None:
     """Write the record beside a CSV. command: the words of the command line. Raises OSError."""
     head = {"stage": stage, "command": [without_query(word) for word in command]}
-    _write(csv, head | facts | {"versions": versions() | facts.get("versions", {})})
+    write_json(
+        record_path(csv), head | facts | {"versions": versions() | facts.get("versions", {})}
+    )
 
 
 def add_side(csv: Path, side: str) -> None:
@@ -127,11 +129,7 @@ def add_side(csv: Path, side: str) -> None:
     """
     record = read_record(csv)
     record.setdefault("source", {})["side"] = side
-    _write(csv, record)
-
-
-def _write(csv: Path, record: Record) -> None:
-    write_text(record_path(csv), json.dumps(record, indent=2) + "\n")
+    write_json(record_path(csv), record)
 
 
 def failed_hash(csv: Path) -> str:

@@ -82,6 +82,14 @@ def read_csv(path: str | Path, needed: Columns = (), *, hint: str = "") -> Table
     return Table(path, columns, rows)
 
 
+def check_single(table: Table) -> None:
+    """Raise UserError for a file of conversations where a prompt must stand for itself."""
+    if MESSAGES in table.columns:
+        raise UserError(
+            f"{table.path} has a column {MESSAGES!r}; only single prompts are read here"
+        )
+
+
 def _lines(path: Path) -> Iterator[tuple[int, list[str]]]:
     """Yield the cells of each line that is not blank, after the number that it begins with."""
     with path.open("rb") as binary:
@@ -230,6 +238,11 @@ def write_csv(path: Path, columns: Columns, rows: Iterable[Row]) -> None:
         for row in rows:
             writer.write(row)
         writer.commit()
+
+
+def write_json(path: Path, value: Json) -> None:
+    """Write an object as a small file of JSON, as `write_text` does."""
+    write_text(path, json.dumps(value, indent=2) + "\n")
 
 
 def write_bytes(path: Path, content: bytes) -> None:

@@ -9,9 +9,9 @@ import numpy as np
 from pandas import DataFrame, Series  # type: ignore[import-untyped]
 
 from orbench.base.messages import UserError, clean, counted, say
-from orbench.base.prompts import check_single, same, seed_id_of
+from orbench.base.prompts import same, seed_id_of
 from orbench.base.records import check_whole, failed_rows, is_scripted, read_record, under_test
-from orbench.base.tables import Paths, read_csv
+from orbench.base.tables import Paths, check_single, read_csv
 from orbench.base.words import VERDICTS, Row, Rows, Texts, verdict_of
 
 YES = "yes"
@@ -67,7 +67,7 @@ def _results(path: Path, family: str, texts: Prompts) -> tuple[str, str, Counter
     """
     table = read_csv(path, ("prompt", "category"))
     record = read_record(path)
-    check_single(path, table.columns)
+    check_single(table)
     check_whole(path, record)
     if is_scripted(record):
         say(f"{path}: a selection by the offline scripted model measures nothing")

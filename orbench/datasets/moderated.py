@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from enum import IntEnum
 
 from orbench.base.messages import counted
-from orbench.base.prompts import check_single, same
-from orbench.base.tables import Paths, read_csv
+from orbench.base.prompts import same
+from orbench.base.tables import Paths, check_single, read_csv
 from orbench.base.words import VERDICTS, Lines, Row, optional_flag, verdict_of
 
 SECOND_CHANCE = "response_is_toxic"  # the column of files with moderated responses
@@ -63,7 +63,7 @@ def read_moderated(paths: Paths, *, refusals_count: bool) -> list[Prompt]:
     prompts = dict[str, Prompt]()
     for path in paths:
         table = read_csv(path, ("prompt", "category", "is_toxic"))
-        check_single(path, table.columns)
+        check_single(table)
         for number, row in enumerate(table.rows, start=1):
             where = f"{path}, row {number}"
             judged = _SAID[optional_flag(row, "is_toxic", where)]

@@ -4,7 +4,6 @@ Rates are in percent, differences in percentage points.
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from enum import StrEnum
 from math import isnan, nan
 from typing import Any, NamedTuple
@@ -61,8 +60,7 @@ class Shown(StrEnum):
     ONLY_VARIED = "only varied"  # so do documents
 
 
-@dataclass(frozen=True)
-class Column:
+class Column(NamedTuple):
     """A column of a table, and what stands in it for a row: a cell, a number, a text, or None."""
 
     name: str  # in CSVs; empty: in documents alone

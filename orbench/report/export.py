@@ -10,7 +10,7 @@ from pathlib import Path
 
 from orbench.base.grouping import grouped
 from orbench.base.records import VERSION, Record, read_record
-from orbench.base.tables import Paths, file_name_part, make_folder, write_text
+from orbench.base.tables import Paths, file_name_part, make_folder, write_json, write_text
 from orbench.base.words import Json
 from orbench.report.columns import BOARD, RATES, Cell, can_lead
 from orbench.report.measures import Rate, Rates
@@ -84,7 +84,7 @@ def write_eee(folder: Path, report: Report) -> Paths:
         result = group[0].result
         file = file_name_part(f"{result.label}_{result.side.name}")
         path = folder / f"{file}.json"
-        write_text(path, json.dumps(_model(file, group), indent=2) + "\n")
+        write_json(path, _model(file, group))
         paths.append(path)
     return paths
 

@@ -165,8 +165,7 @@ class Published(NamedTuple):
 Placed = Standing | Published  # a row of the leaderboard
 
 
-@dataclass(frozen=True, eq=False)
-class Report:
+class Report(NamedTuple):
     """All that a report shows, complete before anything is written."""
 
     results: Results

@@ -120,17 +120,18 @@ class Stage(Reader):
                 rows += read_csv(path).rows
         return rows
 
-    def split(self, names: Texts) -> None:
-        """Write one CSV per label with --merge_result=False. names: label -> default file name; a
-        given --output_path gets the label after its stem instead.
+    def split(self, before: str, labels: Iterable[str], after: str) -> None:
+        """Write one CSV per label with --merge_result=False, which stands in its name between two
+        texts; a given --output_path gets the label after its stem instead.
         """
         if self.args.merge_result:
             return
         self.outputs.clear()
-        for label, name in names.items():
-            if self.args.output_path:
-                name = f"{self.output.stem}_{label}.csv"
-            self.outputs[label] = self.output.with_name(name)
+        if self.args.output_path:
+            before = f"{self.output.stem}_"
+            after = ".csv"
+        for label in labels:
+            self.outputs[label] = self.output.with_name(before + label + after)
 
 
 def output_path(given: str | None, default: Path) -> Path:

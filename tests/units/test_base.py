@@ -12,7 +12,7 @@ import datasketch  # type: ignore[import-untyped]
 import pytest
 
 from orbench.base import messages, near_duplicates, prompts, records, words
-from orbench.base.tables import file_name_part
+from orbench.base.tables import Table, check_single, file_name_part
 from orbench.base.toml_files import toml_beside
 
 TEXTS = toml_beside(__file__, "texts.toml")
@@ -145,7 +145,7 @@ def test_a_conversation_is_shown_and_told_apart_by_all_its_turns() -> None:
 
 def test_conversations_have_no_place_where_only_single_prompts_do() -> None:
     with pytest.raises(messages.UserError, match="t has a column 'messages'; only single prompts"):
-        prompts.check_single("t", ["prompt", "messages"])
+        check_single(Table(Path("t"), ["prompt", "messages"], []))
 
 
 def test_ids_are_hashes_of_what_spellings_share() -> None:

@@ -133,7 +133,7 @@ def test_categories_stand_in_rows_and_results_in_columns(tmp_path: Path) -> None
 
 
 def test_the_four_csvs_have_a_row_for_everything(tmp_path: Path) -> None:
-    report = replace(made(*two(tmp_path)), published=published_models())
+    report = made(*two(tmp_path))._replace(published=published_models())
     write_csvs(tmp_path, report)
     tables = list(map(read_csv, sorted(tmp_path.glob("??*.csv"))))  # not a.csv and b.csv
     counts = [len(report.associations), len(report.comparisons), 2 + 32, len(report.rates)]
@@ -181,7 +181,7 @@ def test_a_section_stands_if_there_is_something_behind_the_rates(tmp_path: Path)
 def test_only_sides_with_rates_have_an_axis_and_published_ones_none(tmp_path: Path) -> None:
     report = made(model(tmp_path, "a", 4))
     assert [*rate_axes(report)] == [SAFE]
-    with_published = rate_axes(replace(report, published=published_models()))
+    with_published = rate_axes(report._replace(published=published_models()))
     assert [*with_published] == [SAFE, TOXIC] and with_published[TOXIC] is None
 
 
