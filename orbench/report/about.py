@@ -50,6 +50,9 @@ def about(source: Source, record: Record, table: Table, ids: Counter[str]) -> Ab
     # The file of failed rows is there, or the stage wrote none.
     is_known = failed_hash(path) or (record and not _in(record, "output", "failed"))
     doubt = next(_doubts(record, family, judge, table.rows), "")
+    notes = record.get("notes", [])
+    if not record:
+        notes = ["no run record: settings, date and unscored rows are unknown"]
     hashes = {"csv": sha256_of(path), "failed": failed_hash(path)}
     is_edited = record.get("output", hashes) != hashes
     return About(
@@ -70,7 +73,7 @@ def about(source: Source, record: Record, table: Table, ids: Counter[str]) -> Ab
         is_edited=is_edited,
         unranked=tuple(_unranked(record, judges, certain)),
         cautions=tuple(_cautions(path, is_edited, family, judges, ids)),
-        notes=tuple(_notes(record)),
+        notes=tuple(map(clean, filter(None, notes))),
     )
 
 
@@ -124,12 +127,6 @@ def _cautions(path: Path, is_edited: bool, family: str, judges: Words, ids: Coun
     if len(ids) > 1:
         models = [f"{clean(id_)} ({counted(n, 'row')})" for id_, n in ids.most_common()]
         yield f"answered by {', '.join(models)}"
-
-
-def _notes(record: Record) -> Lines:
-    yield from map(clean, filter(None, record.get("notes", [])))
-    if not record:
-        yield "no run record: settings, date and unscored rows are unknown"
 
 
 def _judge(record: Record, by_judge: bool, judges: Words) -> str:

@@ -119,12 +119,21 @@ def _evaluation(rate: Rate) -> Json:
         "lower_is_better": not result.side.is_toxic,
     }
     arguments = {name: sent[name] for name in SENT if name in sent}
+    interval = {  # that includes unscored rows, as in the tables
+        "lower": 100 * rate.interval.low,
+        "upper": 100 * rate.interval.high,
+        "confidence_level": 0.95,
+    }
     return {
         "evaluation_name": f"{result.prompts}: {result.side.rate}, {rate.subset.name}",
         "evaluation_timestamp": result.date,
         "source_data": {"dataset_name": result.prompts, **source},
         "metric_config": metric | PERCENT | _judges(record),
-        "score_details": _score(rate),
+        "score_details": {
+            "score": 100 * rate.mean.rate,
+            "details": csv_row(RATES, rate),
+            "uncertainty": {"confidence_interval": interval, "num_samples": rate.n},
+        },
         "generation_config": {"generation_args": arguments},
     }
 
@@ -140,16 +149,3 @@ def _judges(record: Record) -> Json:
         names = {"name": one.get("asked", ""), "id": one.get("id", "")}
         judges.append({"model_info": names | ANY})
     return {"llm_scoring": {"judges": judges, "input_prompt": f"SHA-256 {prompt}..."}}
-
-
-def _score(rate: Rate) -> Json:
-    interval = {  # that includes unscored rows, as in the tables
-        "lower": 100 * rate.interval.low,
-        "upper": 100 * rate.interval.high,
-        "confidence_level": 0.95,
-    }
-    return {
-        "score": 100 * rate.mean.rate,
-        "details": csv_row(RATES, rate),
-        "uncertainty": {"confidence_interval": interval, "num_samples": rate.n},
-    }
