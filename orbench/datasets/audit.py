@@ -7,14 +7,15 @@ and weight (how many prompts a drawn one stands for).
 
 import random
 from collections import Counter, defaultdict
+from collections.abc import Sequence
 from itertools import combinations
 from pathlib import Path
 
 from orbench.base.grouping import grouped
 from orbench.base.messages import UserError, counted, say
 from orbench.base.prompts import text_id
-from orbench.base.tables import Paths, read_csv, write_csv
-from orbench.base.words import Rows, Texts, Words, bad_cell
+from orbench.base.tables import read_csv, write_csv
+from orbench.base.words import Row, Rows, Texts, bad_cell
 from orbench.judging.panels import LABEL_SCORES, coefficient
 from orbench.stats.agreement import krippendorffs_alpha
 
@@ -24,7 +25,7 @@ RATINGS = ("prompt", "annotator", "label", "weight")
 KEY_NAME = "sheet_key.csv"
 
 
-def even_sample(categories: Words, size: int, seed: int) -> list[int]:
+def even_sample(categories: Sequence[str], size: int, seed: int) -> list[int]:
     """Draw places, as many of each category; what a small one lacks comes from the larger ones."""
     members = grouped(range(len(categories)), categories.__getitem__)
     drawn = []
@@ -38,7 +39,9 @@ def even_sample(categories: Words, size: int, seed: int) -> list[int]:
     return drawn
 
 
-def write_sheets(folder: Path, scores: Texts, strata: Words, size: int, annotators: int) -> Path:
+def write_sheets(
+    folder: Path, scores: Texts, strata: Sequence[str], size: int, annotators: int
+) -> Path:
     """Draw prompts evenly over the strata; write a sheet per annotator, `sheet_1.csv` and so on,
     each in an order of its own, and their key. Return the key's path.
 
@@ -76,7 +79,7 @@ def write_sheets(folder: Path, scores: Texts, strata: Words, size: int, annotato
     return key
 
 
-def read_sheets(paths: Paths) -> Rows:
+def read_sheets(paths: Sequence[Path]) -> list[Row]:
     """Return the labels in sheets, as rows with the columns KEY and RATINGS.
 
     Raises UserError for an unknown label, for sheets without their key or without a label, and if
