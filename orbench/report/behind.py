@@ -1,15 +1,15 @@
 """What stands behind the rates of a report, as sections of the page: hedging, labels, pairs, tiers,
-prompt sets and words. Their titles, and how to read them, are in behind.toml.
+prompt sets and words. What is in each, and how to read it, is in behind.toml.
 """
 
 from operator import attrgetter
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from orbench.base.grouping import grouped
 from orbench.base.toml_files import toml_beside
 from orbench.base.words import Side
 from orbench.report.columns import ASSOCIATIONS, COMPARISONS, RATES
-from orbench.report.measures import Associated, Compared, Counted, Kind, Rates
+from orbench.report.measures import Compared, Counted, Kind, Rates
 from orbench.report.rates import refusals
 from orbench.report.standings import Report
 from orbench.report.tables import Grid, grid
@@ -19,21 +19,18 @@ TEXTS = toml_beside(__file__)
 
 def sections(report: Report) -> dict[str, Grid]:
     """Return a table for each part of behind.toml, in the order of the page. Some have no rows."""
-    rates = grouped(report.rates, attrgetter("subset.kind"))
-    compared = grouped(report.comparisons, attrgetter("kind"))
-    associated = grouped(report.associations, attrgetter("kind"))
-    parts = [
-        ("hedging", COMPARISONS, report.of_models(Counted.HEDGED)),
-        ("toxicity", RATES, rates[Kind.LABEL]),
-        ("auc", ASSOCIATIONS, associated[Associated.AUC]),
-        ("pairs", RATES, rates[Kind.PAIRS]),
-        ("pairs_comparison", COMPARISONS, compared[Compared.PAIRS]),
-        ("tiers", RATES, rates[Kind.TIER]),
-        ("tiers_trend", ASSOCIATIONS, associated[Associated.TREND]),
-        ("drift", COMPARISONS, [*compared[Compared.SETS], *compared[Compared.CHANGES]]),
-        ("triggers", ASSOCIATIONS, associated[Associated.WORD]),
-    ]
-    return {name: grid(TEXTS[name]["title"], columns, items) for name, columns, items in parts}
+    tables: dict[str, Any] = {
+        "results": (RATES, grouped(report.rates, attrgetter("subset.kind"))),
+        "hedged": (COMPARISONS, {Compared.MODELS: report.of_models(Counted.HEDGED)}),
+        "comparison": (COMPARISONS, grouped(report.comparisons, attrgetter("kind"))),
+        "associations": (ASSOCIATIONS, grouped(report.associations, attrgetter("kind"))),
+    }
+    found = {}
+    for name, text in TEXTS.items():
+        columns, by_kind = tables[text["table"]]
+        items = [one for kind in text["kinds"] for one in by_kind[kind]]
+        found[name] = grid(text["title"], columns, items)
+    return found
 
 
 class Tiers(NamedTuple):
