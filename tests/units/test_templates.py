@@ -75,3 +75,10 @@ def test_columns_name_attributes_of_the_report(table: str) -> None:
         assert columns.Shown(column.shown)
         if isinstance(column.source, str):
             assert known.issuperset(column.source.split(".")), column.source
+
+
+@pytest.mark.parametrize("section", behind.TEXTS.values(), ids=list(behind.TEXTS))
+def test_sections_name_kinds_of_rows(section: dict[str, list[str]]) -> None:
+    kinds = {"results": measures.Kind, "associations": measures.Associated}
+    known = {str(kind) for kind in kinds.get(str(section["table"]), measures.Compared)}
+    assert section["kinds"] and known.issuperset(section["kinds"])
