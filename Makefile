@@ -2,8 +2,8 @@
 #              CATEGORY (harmful) and NUMBER (20) choose the seeds.
 # make measure MODEL=...: a model's over-refusal and toxic rejection rates. Each variable is a flag of
 #              measure.py (LIMIT is --limit); EFFORT is --reasoning_effort, RESULTS is --output_dir;
-#              OVERWRITE=1, DRY_RUN=1, PAIRS=1 and BATCH=1 are its switches; BATCH=submit only
-#              submits.
+#              OVERWRITE=1, DRY_RUN=1, PAIRS=1, TRUST_STORED=1 and BATCH=1 are its switches;
+#              BATCH=submit only submits.
 # make prompts NAME=... REWRITER=... TARGETS="A B" JUDGES="X Y Z": a release of new prompts; also
 #              PER_CATEGORY, CATEGORIES, EXCLUDE. See rewritter/release_prompts.py.
 # make test:   set up, check, and run the tests.
@@ -18,7 +18,7 @@ BIN := .venv/bin
 USED_measure := MODEL BASE_URL API_KEY_ENV MAX_TOKENS EFFORT TEMPERATURE SYSTEM_PROMPT_FILE \
   SAMPLES CONCURRENCY TIMEOUT REQUESTS_PER_MINUTE PRICES BATCH PROMPTS TOXIC PROMPT_COLUMN \
   CATEGORY_COLUMN LIMIT JUDGE JUDGE_BASE_URL RUBRIC LABELS PAIRS BASELINE MARGIN FAIL_IF REQUIRE \
-  RESULTS OVERWRITE DRY_RUN
+  TRUST_STORED RESULTS OVERWRITE DRY_RUN
 USED_prompts := NAME REWRITER TARGETS JUDGES PER_CATEGORY CATEGORIES EXCLUDE
 USED_demo := MODEL CATEGORY NUMBER
 export $(USED_measure) $(USED_prompts)
@@ -79,6 +79,7 @@ measure: .venv/installed $(if $(filter smollm2,$(MODEL) $(JUDGE)),.venv/group-de
 	  $(call flag,RESULTS,output_dir) $(call flag,BASELINE,baseline) $(call flag,MARGIN,margin) \
 	  $(call flag,FAIL_IF,fail_if) $(call flag,REQUIRE,require) \
 	  $${LABELS:+--labels $$LABELS} $(call switch,PAIRS,pairs) \
+	  $(call switch,TRUST_STORED,trust_stored) \
 	  $(call switch,OVERWRITE,overwrite) $(call switch,DRY_RUN,dry_run)
 
 prompts: .venv/installed $(if $(filter smollm2,$(TARGETS) $(JUDGES)),.venv/group-demo)

@@ -16,14 +16,16 @@ import orbench  # noqa: F401 - first: from here on Ctrl-C ends a script in one l
 # isort: split
 from argparse import Namespace
 from collections.abc import Iterator, Mapping, Sequence
+from datetime import date
 from io import StringIO
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from time import time_ns
 from typing import NamedTuple
 
 from orbench.base.messages import UserError, run_script, say, tell
-from orbench.base.prompts import ids_of, set_name, text_id
-from orbench.base.records import FAILED, add_side, failed_rows
+from orbench.base.prompts import ids_of, prompt_id_of, set_name, text_id
+from orbench.base.records import FAILED, add_to_record, failed_rows, read_record
 from orbench.base.tables import beside, file_name_part, read_csv, write_csv
 from orbench.base.words import SIDES, Json, Texts
 from orbench.models.providers import Model
@@ -40,6 +42,15 @@ UNDER_TEST = ("system_prompt", "temperature", "request", "sending", "samples", "
 DEFAULT_PROMPTS = {"over_refusal": "or-bench-hard-1k", "toxic": "or-bench-toxic"}
 LATER_TOKENS = 700  # of a judge's request about a response that is not there yet
 LONGEST_SETTINGS = 60  # characters in a file's name
+# PROBES have stored answers, and are asked again. If 3 % of the verdicts flip by chance, more than
+# NOISE of both sides change with a probability of .010; if 30 % of a side do, with one of .976.
+PROBES = 40
+NOISE = 6
+CHANGED = (
+    "prompts got another verdict when asked again, so the model may have changed: "
+    "use another --output_dir (make: RESULTS)"
+)
+SAMPLE: Json = {"shuffle": 0, "batch": None, "overwrite": True, "panel": ()}
 
 
 class Step(NamedTuple):
@@ -71,18 +82,30 @@ def main(argv: Sequence[str]) -> int:
         from orbench.report import gate
 
         gate.with_baseline(args.baseline, gate.measured_in(args.output_dir))
+    args.gates = " ".join([*args.fail_if, *args.require])
     todo = list(steps(prompts, args))
     check_names(todo, asked)
     if announce(todo, args):
         todo = from_logs(todo, prompts, args)
-    return 0 if args.dry_run else measure(todo, args)
+    again = list[Step]()
+    if args.gates and args.stored and not args.trust_stored:
+        say("a gate relies on stored answers: a sample is asked again (unless --trust_stored)")
+        args.probes = args.output_dir / "probes" / f"{date.today()}"
+        again = sample(prompts, args, PROBES, samples=1, output_dir=args.probes)
+        announce(again, args)
+    return 0 if args.dry_run else measure(todo, args, again)
 
 
-def measure(todo: Sequence[Step], args: Namespace) -> int:
-    """Run the stages, and write the report once no batch is under way. Raises UserError."""
+def measure(todo: Sequence[Step], args: Namespace, again: Sequence[Step] = ()) -> int:
+    """Run the stages, and write the report once no batch is under way. Raises UserError.
+
+    again: a sample with stored answers.
+    """
     under_way = False
     outcome = Outcome(0)
-    for step in todo:
+    for step in [*todo, *again]:
+        if under_way and step in again:
+            break
         if step.script == CHECK and not outcome.path:  # the responses are still in a batch
             continue
         say(f"== {SIDES[step.side].prompts}: {step.script}")
@@ -91,13 +114,20 @@ def measure(todo: Sequence[Step], args: Namespace) -> int:
             return 1
         under_way |= outcome.path is None
         if step.script == ALIGN and outcome.path:
-            add_side(outcome.path, step.side)
+            add_to_record(outcome.path, "source", side=step.side)
     if under_way:
-        if args.fail_if or args.require:
+        if args.gates:
             raise UserError("no gate can be decided before all answers are there")
         return 0
-    checked = [str(step.flags["output_path"]) for step in todo if step.script == CHECK]
-    status = write_report(args, checked)
+    checked = checked_in(todo)
+    if again:
+        changed = len(verdicts_in(checked_in(again)) - verdicts_in(checked))
+        if changed > NOISE:
+            for path in checked:
+                add_to_record(path, "under_test", unranked=f"{changed} {CHANGED}")
+    status = write_report(args, list(map(str, checked)))
+    if again:  # the next run has its own
+        args.probes.rename(f"{args.probes}-{time_ns()}")
     tell(args.output_dir / "results.html")
     return status
 
@@ -149,6 +179,26 @@ def picked(args: Namespace, *groups: str) -> Json:
     return given
 
 
+def sample(prompts: Texts, args: Namespace, most: int, **others: object) -> list[Step]:
+    """Return the steps for some prompts of each side. others: other flags."""
+    others["limit"] = min(most, args.limit or most)
+    return list(steps(prompts, Namespace(**vars(args) | SAMPLE | others)))
+
+
+def checked_in(todo: Sequence[Step]) -> list[Path]:
+    """Return the CSVs that stage 5 writes."""
+    return [step.flags["output_path"] for step in todo if step.script == CHECK]
+
+
+def verdicts_in(paths: Sequence[Path]) -> set[tuple[str, str]]:
+    """Return the prompts and verdicts in CSVs of stage 5, "" for their failed rows."""
+    verdicts = set()
+    for path in paths:
+        for row in read_csv(path).rows + failed_rows(path):
+            verdicts.add((prompt_id_of(row), row.get("refused", "")))
+    return verdicts
+
+
 def check_names(todo: Sequence[Step], asked: Mapping[str, set[str]]) -> None:
     """Raise UserError if the model has answered a side's prompts under another name of theirs.
 
@@ -182,17 +232,21 @@ def responses_in(folder: Path, of_model: Json) -> Path:
 def announce(todo: Sequence[Step], args: Namespace) -> bool:
     """Report what all steps together will send, and try each endpoint; do neither but return True
     if there are responses to these prompts and to others. Raises UserError.
+
+    Sets stored of args, the number of requests with an answer.
     """
     from orbench.asking.live import try_endpoints
 
-    requests = tokens = 0
+    requests = tokens = args.stored = 0
     cost = 0.0
     models = list[Model]()
     responses = 0  # that are still to come
     is_sample = False
     for step in todo:
         plan = foresee(step)
-        is_sample |= step.script == ALIGN and plan.path is not None
+        if step.script == ALIGN:
+            is_sample |= plan.path is not None
+            args.stored += plan.stored or is_sample
         sent = plan.to_send
         tokens += plan.tokens
         cost += plan.cost
@@ -205,6 +259,9 @@ def announce(todo: Sequence[Step], args: Namespace) -> bool:
         responses = plan.to_send
         if sent:
             models += plan.models
+    if not requests:
+        start = read_record(todo[0].flags["output_path"]).get("start", "earlier")
+        say(f"nothing is missing: the answers are from {start[:10]}")
     if is_sample:
         return True
     line = f"to send: {requests:,} requests, about {tokens:,} tokens in the prompts"

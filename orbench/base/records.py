@@ -122,13 +122,13 @@ def write_record(csv: Path, stage: str, command: Words, facts: Record) -> None:
     )
 
 
-def add_side(csv: Path, side: str) -> None:
-    """Add the side of its prompts to the record beside a CSV: a caller of the stage knows it.
+def add_to_record(csv: Path, part: str, **entries: str) -> None:
+    """Add to the record beside a CSV what a caller of the stage knows. Raises OSError, UserError.
 
-    Raises OSError, UserError.
+    part: of the record, see `CARRIED`.
     """
     record = read_record(csv)
-    record.setdefault("source", {})["side"] = side
+    record.setdefault(part, {}).update(entries)
     write_json(record_path(csv), record)
 
 

@@ -28,6 +28,7 @@ class Outcome(NamedTuple):
     tokens: int = 0  # estimated, in the prompts of these
     cost: float = 0.0  # of these, at most
     models: Models = ()  # that these go to
+    stored: int = 0  # requests that the log answers
     stopped: str = ""  # why the run asked no further
 
 

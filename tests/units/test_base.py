@@ -205,7 +205,7 @@ def test_a_record_holds_no_secret_and_keeps_a_side(tmp_path: Path) -> None:
     csv = tmp_path / "p.csv"
     command = ["x.py", "--base_url=https://me:key@host/v1?token=1"]
     records.write_record(csv, "x", command, {"versions": {"rules": "r"}, "counts": {"done": 1}})
-    records.add_side(csv, "toxic")
+    records.add_to_record(csv, "source", side="toxic")
     found = records.read_record(csv)
     assert found.pop("versions").items() >= {"rules": "r", "python": python_version()}.items()
     expected = {

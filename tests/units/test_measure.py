@@ -29,7 +29,7 @@ def parsed(folder: Path, words: str = "") -> Namespace:
     texts(folder / "t.csv", "Who?")
     flags = ["--model=maker/m", f"--prompts={prompts}", f"--output_dir={folder / 'out'}"]
     args: Namespace = measure.parser().parse_args([*flags, *words.split()])
-    args.votes = folder / "votes"
+    args.votes, args.gates = folder / "votes", "".join(args.fail_if)
     return args
 
 
@@ -129,7 +129,7 @@ def measured(
         return Outcome(int(end[0]), None if "," in end else Path("x.csv"))
 
     monkeypatch.setattr(measure, "run", run)
-    monkeypatch.setattr(measure, "add_side", lambda path, side: None)
+    monkeypatch.setattr(measure, "add_to_record", lambda path, part, **entries: None)
     monkeypatch.setattr(measure, "write_report", lambda args, checked: len(checked))
     status = measure.measure(all_steps(folder), parsed(folder, words))
     return status, len(ends.split()) - len(left)
