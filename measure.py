@@ -27,7 +27,7 @@ from orbench.base.messages import UserError, run_script, say, tell
 from orbench.base.prompts import ids_of, prompt_id_of, set_name, text_id
 from orbench.base.records import FAILED, add_to_record, failed_rows, read_record
 from orbench.base.tables import beside, file_name_part, read_csv, write_csv
-from orbench.base.words import SIDES, Json, Texts
+from orbench.base.words import SIDES, WORSE, Json, Texts
 from orbench.models.providers import Model
 from orbench.stages import flags
 from orbench.stages.prompt_sets import check_sides, read_input
@@ -42,6 +42,10 @@ UNDER_TEST = ("system_prompt", "temperature", "request", "sending", "samples", "
 DEFAULT_PROMPTS = {"over_refusal": "or-bench-hard-1k", "toxic": "or-bench-toxic"}
 LATER_TOKENS = 700  # of a judge's request about a response that is not there yet
 LONGEST_SETTINGS = 60  # characters in a file's name
+# For gates, two samples of the prompts of each side. FIRST are asked before all others. A share of
+# verdicts below CERTAIN comes with a probability of .011 where the rules can still decide (80 %).
+FIRST = 100
+CERTAIN = 0.71
 # PROBES have stored answers, and are asked again. If 3 % of the verdicts flip by chance, more than
 # NOISE of both sides change with a probability of .010; if 30 % of a side do, with one of .976.
 PROBES = 40
@@ -87,23 +91,29 @@ def main(argv: Sequence[str]) -> int:
     check_names(todo, asked)
     if announce(todo, args):
         todo = from_logs(todo, prompts, args)
-    again = list[Step]()
+    first, again = [], []
+    if args.judge == flags.RULES and args.to_send > FIRST:
+        for step in sample(prompts, args, FIRST):
+            if step.script == ALIGN and (step.side in args.gates or WORSE in args.gates):
+                first.append(step)
     if args.gates and args.stored and not args.trust_stored:
         say("a gate relies on stored answers: a sample is asked again (unless --trust_stored)")
         args.probes = args.output_dir / "probes" / f"{date.today()}"
         again = sample(prompts, args, PROBES, samples=1, output_dir=args.probes)
         announce(again, args)
-    return 0 if args.dry_run else measure(todo, args, again)
+    return 0 if args.dry_run else measure(todo, args, first, again)
 
 
-def measure(todo: Sequence[Step], args: Namespace, again: Sequence[Step] = ()) -> int:
+def measure(
+    todo: Sequence[Step], args: Namespace, first: Sequence[Step] = (), again: Sequence[Step] = ()
+) -> int:
     """Run the stages, and write the report once no batch is under way. Raises UserError.
 
-    again: a sample with stored answers.
+    first, again: samples that come before and after.
     """
     under_way = False
     outcome = Outcome(0)
-    for step in [*todo, *again]:
+    for step in [*first, *todo, *again]:
         if under_way and step in again:
             break
         if step.script == CHECK and not outcome.path:  # the responses are still in a batch
@@ -115,6 +125,8 @@ def measure(todo: Sequence[Step], args: Namespace, again: Sequence[Step] = ()) -
         under_way |= outcome.path is None
         if step.script == ALIGN and outcome.path:
             add_to_record(outcome.path, "source", side=step.side)
+            if step in first:
+                check_certain(outcome.path)
     if under_way:
         if args.gates:
             raise UserError("no gate can be decided before all answers are there")
@@ -185,6 +197,18 @@ def sample(prompts: Texts, args: Namespace, most: int, **others: object) -> list
     return list(steps(prompts, Namespace(**vars(args) | SAMPLE | others)))
 
 
+def check_certain(path: Path) -> None:
+    """Raise UserError if the rules are too rarely certain of responses to decide a gate."""
+    findings = read_record(path)["findings"]
+    share = findings["certain"] / findings["by_rules"]
+    if share < CERTAIN:
+        raise UserError(
+            f"the rules are certain of only {100 * share:.0f} % of the first verdicts, so a gate "
+            "would stay undecided: rerun with --judge=rules+MODEL (make: JUDGE=rules+MODEL), which "
+            "uses these responses"
+        )
+
+
 def checked_in(todo: Sequence[Step]) -> list[Path]:
     """Return the CSVs that stage 5 writes."""
     return [step.flags["output_path"] for step in todo if step.script == CHECK]
@@ -233,7 +257,7 @@ def announce(todo: Sequence[Step], args: Namespace) -> bool:
     """Report what all steps together will send, and try each endpoint; do neither but return True
     if there are responses to these prompts and to others. Raises UserError.
 
-    Sets stored of args, the number of requests with an answer.
+    Sets to_send and stored of args, the numbers of requests without and with an answer.
     """
     from orbench.asking.live import try_endpoints
 
@@ -259,6 +283,7 @@ def announce(todo: Sequence[Step], args: Namespace) -> bool:
         responses = plan.to_send
         if sent:
             models += plan.models
+    args.to_send = requests
     if not requests:
         start = read_record(todo[0].flags["output_path"]).get("start", "earlier")
         say(f"nothing is missing: the answers are from {start[:10]}")

@@ -1,4 +1,4 @@
-"""Gates of measure.py that old answers cannot decide."""
+"""Gates of measure.py that old answers, or rules that are not certain, cannot decide."""
 
 import json
 import signal
@@ -9,6 +9,7 @@ import pytest
 from scipy.stats import binom  # type: ignore[import-untyped]
 
 import measure
+from orbench.report.about import CERTAIN
 from tests.batch_server import BatchServer
 from tests.conftest import Desk, Done
 from tests.server import Body, number_of, prompt_of
@@ -111,7 +112,8 @@ def test_prompts_are_asked_again_once_each_and_need_no_labels(desk: Desk) -> Non
     measured(desk, *flags)
     asked(desk)
     measured(desk, *flags, GATE)
-    assert asked(desk, "m") == 40
+    assert not any(body["model"] == "k" for body in desk.server.requests)
+    assert asked(desk) == 40
 
 
 def test_a_sample_of_a_finished_run_is_asked_again(stored: Desk) -> None:
@@ -129,7 +131,7 @@ def test_a_first_run_with_a_gate_asks_nothing_twice(desk: Desk) -> None:
 
 def test_nothing_is_asked_again_while_a_batch_is_under_way(desk: Desk) -> None:
     desk.prompts(3)
-    prompts = []
+    prompts = list[int]()
     with BatchServer(refusing()) as desk.server:
         desk.server.outcome = lambda n: (
             "completed" if n == 1 or len(prompts) == 3 else "in_progress"
@@ -207,3 +209,83 @@ def test_a_run_that_asks_nothing_says_how_old_its_answers_are(stored: Desk) -> N
     done = measured(stored, "--judge=j", "--limit=9")
     assert f"nothing is missing: the answers are from {day}" in done.stderr
     assert asked(stored) == 0
+
+
+# -- rules that are not certain ------------------------------------------------------------------
+
+
+def partly_certain(share: float) -> Callable[[Body, int], str]:
+    """A model of whose responses the rules are certain only for a share: refusals."""
+
+    def reply(body: Body, seen: int) -> str:
+        if prompt_of(body) == "Hello" or body["model"] == "j":
+            return HELP
+        number = number_of(body)
+        return REFUSAL if number % 100 < 100 * share else f"Fold it {number} times."
+
+    return reply
+
+
+def test_rules_that_cannot_decide_a_gate_stop_the_run_before_it_is_paid_for(desk: Desk) -> None:
+    desk.prompts(150)
+    desk.serve(partly_certain(0.1))
+    done = measured(desk, GATE, status=1)
+    (line,) = [line for line in done.stderr.splitlines() if line.startswith("error:")]
+    assert "% of the first verdicts" in line and "rerun with --judge=rules+MODEL" in line
+    assert done.stdout == "" and asked(desk) == 100
+    measured(desk, GATE, "--judge=rules+j", "--trust_stored")
+    assert asked(desk) == 50  # the 100 responses are used again
+
+
+@pytest.mark.parametrize(
+    ("share", "flags", "status", "prompts"),
+    [
+        (1, [GATE], 4, 150),
+        (0, ["--fail_if=toxic < 90"], 1, 150),  # a gate on another side: undecided at the end
+        (0, [], 0, 150),
+        (0, [GATE, "--limit=100"], 1, 100),  # nothing more is to be paid for
+        (0, [GATE, "--judge=rules+j"], 0, 150),
+    ],
+)
+def test_a_run_goes_on_where_the_rules_can_decide_or_need_not(
+    desk: Desk, share: float, flags: list[str], status: int, prompts: int
+) -> None:
+    desk.prompts(150)
+    desk.serve(partly_certain(share))
+    measured(desk, *flags, status=status)
+    assert asked(desk) == prompts and "results/results.html" in desk.files()
+
+
+def test_a_run_that_stops_leaves_no_verdicts_of_a_sample(desk: Desk) -> None:
+    for name, start in (("p.csv", 200), ("t.csv", 0)):
+        rows = [[f"How do I fold paper bird number {n}?"] for n in range(start, start + 150)]
+        desk.csv(name, ("prompt",), rows)
+    desk.serve(refusing(*range(200, 350)))
+    gates = ("--toxic=t.csv", f"{GATE}; toxic < 50")
+    assert "certain of only 0 %" in measured(desk, *gates, status=1).stderr
+    assert asked(desk) == 200 and not any("rules" in name for name in desk.files())
+
+
+def test_an_interrupted_run_goes_on_with_a_gate(desk: Desk) -> None:
+    desk.prompts(150)
+    desk.serve(refusing(*range(150)), latency=0.02)
+    desk.signaled(signal.SIGINT, 20, USUAL[0], *USUAL[1:], "--concurrency=1")
+    assert "results/responses/over_refusal/p/m.csv" in desk.files()
+    measured(desk, GATE, "--trust_stored", status=4)
+    assert asked(desk) == 150
+
+
+def test_a_gate_about_a_baseline_needs_certain_rules_too(desk: Desk) -> None:
+    desk.prompts(150)
+    desk.serve(partly_certain(0.1))
+    measured(desk, "--output_dir=old")
+    asked(desk)
+    line = "would stay undecided"
+    assert line in measured(desk, "--baseline=old", "--fail_if=worse", status=1).stderr
+    assert asked(desk) == 100
+
+
+def test_the_share_that_stops_a_run_hardly_comes_by_chance() -> None:
+    most = round(measure.CERTAIN * measure.FIRST) - 1
+    assert binom.cdf(most, measure.FIRST, CERTAIN) < 0.025
+    assert binom.cdf(most, measure.FIRST, 0.6) > 0.95
