@@ -1,7 +1,8 @@
-"""Have people label prompts as toxic or safe, without showing them any verdict.
+"""Have people label prompts as toxic or safe, or responses, without showing them any verdict.
 
     python label_sheet.py --input_file=labels.csv --number=100 --annotators=3 --output_dir=sheets
     python label_sheet.py --read sheets/sheet_*.csv --output_path=ratings.csv
+    python label_sheet.py --responses a.csv b.csv --number=100 --annotators=1 --output_dir=sheets
 
 The first command reads a CSV with the column prompt. With is_toxic (stage 3), it draws prompts
 evenly across their toxicity scores, and with --results, across those that at least one model
@@ -11,6 +12,9 @@ so on (id, prompt, label), and sheet_key.csv.
 The second command reports how far annotators agree, and writes prompt, annotator, label and weight
 (how many prompts a drawn one stands for). plot_results.py --toxicity takes them, and reports how
 far the judges agree with people.
+
+The third command draws the responses of several models (stage 4) to the same prompts; its sheets
+do not show which model gave one. check_response.py --validate_against takes such a labeled sheet.
 """
 
 import sys
@@ -38,7 +42,7 @@ def main(argv: Words) -> int:
     parser.add(parser.add_mutually_exclusive_group(required=True), "label_sheet_way")
     parser.add(parser, "label_sheet")
     args = parser.parse_args(argv)
-    if args.input_file:
+    if not args.read:
         tell(draw_sheet(args))
         return 0
     rows = audit.read_sheets(args.read)
@@ -53,6 +57,9 @@ def main(argv: Words) -> int:
 
 def draw_sheet(args: Namespace) -> Path:
     """Write the sheets and their key; return the key's path. Raises UserError."""
+    if args.responses:
+        responses = audit.drawn_responses(args.responses, args.number)
+        return audit.write_sheets(args.output_dir, "response", responses, args.annotators)
     refused = set()
     for path in args.results:
         for row in read_csv(path, ["prompt"]).rows:
@@ -60,9 +67,9 @@ def draw_sheet(args: Namespace) -> Path:
                 refused.add(row["prompt"])
     table = read_csv(args.input_file, ["prompt"])
     scores = scores_in(table)
-    make_folder(args.output_dir)
     strata = [f"{score} {prompt in refused}" for prompt, score in scores.items()]
-    return audit.write_sheets(args.output_dir, scores, strata, args.number, args.annotators)
+    prompts = audit.drawn_prompts(scores, strata, args.number)
+    return audit.write_sheets(args.output_dir, "prompt", prompts, args.annotators)
 
 
 def scores_in(table: Table) -> Texts:

@@ -22,9 +22,9 @@ from pathlib import Path
 
 from orbench.asking.inquiry import Inquiry
 from orbench.base.messages import UserError, did_you_mean
-from orbench.base.prompts import turns_of
+from orbench.base.prompts import response_id_of, turns_of
 from orbench.base.records import failed_rows, under_test
-from orbench.base.tables import Table, file_name_part, sha256_of, write_json
+from orbench.base.tables import Table, file_name_part, read_csv, sha256_of, write_json
 from orbench.base.words import CLASSES, INDIRECT, OF_THREE, Lines, Row, Words, numbered_list
 from orbench.judging.kinds import GENERAL, JUDGE_TEMPERATURE, About
 from orbench.judging.panels import family_notes
@@ -46,6 +46,7 @@ from orbench.stages.stage import (
     sampled,
 )
 
+SHEET_LABEL = "sheet_label"  # column: people's labels from a sheet
 SAMPLE = "judge_sample"  # stage 4 calls its samples `sample`
 OWN_SERVER = "OPENAI_BASE_URL, or --judge_base_url of measure.py"  # what sets its address
 
@@ -58,6 +59,8 @@ class ResponseChecker(JudgedStage):
 
     def __init__(self, args: Namespace) -> None:
         before = read_input(args.input_file, ["prompt", "response"], args)
+        if args.validate_against:
+            args.validate_against = labels_in(before, args.validate_against)
         table = sampled(before, args.samples, SAMPLE)
         self.rules, models = deciders(args)
         self.graded = args.rubric == "graded"
@@ -77,10 +80,6 @@ class ResponseChecker(JudgedStage):
             self.lost = sampled(lost, args.samples, SAMPLE).rows
         self.set_judge()
         self.closing = VerdictTable(self)
-        if args.validate_against:
-            from orbench.judging.validation import check_labels
-
-            check_labels(table, args.validate_against)
 
     def set_judge(self) -> None:
         """Set how the judge is asked and read. Raises UserError if it cannot tell the classes."""
@@ -185,6 +184,24 @@ def deciders(args: Namespace) -> tuple[bool, Models]:
         return name != args.check_model, [settings.model_of(name, args, OWN_SERVER)]
     except UserError as error:
         raise UserError(f"{error}{did_you_mean(name, [flags.RULES])}") from None
+
+
+def labels_in(table: Table, labels: str) -> str:
+    """Return the column of people's labels; those in a sheet of label_sheet.py become one.
+
+    Raises UserError.
+    """
+    from orbench.judging.validation import check_labels
+
+    if labels.endswith(".csv"):
+        sheet = read_csv(labels, ["id", "label"])
+        known = {row["id"]: row["label"] for row in sheet.rows}
+        for row in table.rows:
+            row[SHEET_LABEL] = known.get(response_id_of(row), "")
+        table.columns = output_columns(table, [SHEET_LABEL])
+        labels = SHEET_LABEL
+    check_labels(table, labels)
+    return labels
 
 
 def run(args: Namespace) -> Outcome:

@@ -108,6 +108,11 @@ def prompt_id_of(row: Row) -> str:
     return prompt_id(asked_in(row))
 
 
+def response_id_of(row: Row) -> str:
+    """Return the id of a response to what a row asks, whichever model gave it."""
+    return text_id(prompt_id_of(row) + row["response"])
+
+
 def ids_of(rows: Iterable[Row]) -> set[str]:
     """Return the ids of what rows ask."""
     return set(map(prompt_id_of, rows))

@@ -1,8 +1,9 @@
-"""Blinded sheets of prompts for people to label, and what the labels say.
+"""Blinded sheets of prompts or responses for people to label, and what the labels say.
 
 Columns of a sheet: id (a prompt's hash), prompt, label (toxic, safe, or empty for no vote). Its
 key, which annotators must not see: id, prompt, toxicity (`panels.toxicity_scores`; empty: unknown)
-and weight (how many prompts a drawn one stands for).
+and weight (how many prompts a drawn one stands for). A sheet of responses has a column response,
+too, and its key tells the file of each. Stage 5 reads its labels (`--validate_against`).
 """
 
 import random
@@ -13,14 +14,18 @@ from pathlib import Path
 
 from orbench.base.grouping import grouped
 from orbench.base.messages import UserError, counted, say
-from orbench.base.prompts import text_id
-from orbench.base.tables import read_csv, write_csv
+from orbench.base.prompts import ids_of, prompt_id_of, response_id_of, text_id
+from orbench.base.tables import make_folder, read_csv, write_csv
 from orbench.base.words import Row, Rows, Texts, bad_cell
 from orbench.judging.panels import LABEL_SCORES, coefficient
 from orbench.stats.agreement import krippendorffs_alpha
 
-SHEET = ("id", "prompt", "label")
 KEY = ("id", "prompt", "toxicity", "weight")
+# What people label: the columns of its key and of a sheet.
+COLUMNS = {
+    "prompt": (KEY, ("id", "prompt", "label")),
+    "response": (("id", "prompt", "file"), ("id", "prompt", "response", "label")),
+}
 RATINGS = ("prompt", "annotator", "label", "weight")
 KEY_NAME = "sheet_key.csv"
 
@@ -39,19 +44,11 @@ def even_sample(categories: Sequence[str], size: int, seed: int) -> list[int]:
     return drawn
 
 
-def write_sheets(
-    folder: Path, scores: Texts, strata: Sequence[str], size: int, annotators: int
-) -> Path:
-    """Draw prompts evenly over the strata; write a sheet per annotator, `sheet_1.csv` and so on,
-    each in an order of its own, and their key. Return the key's path.
+def drawn_prompts(scores: Texts, strata: Sequence[str], size: int) -> list[Row]:
+    """Draw prompts evenly over the strata. Return the rows of their key.
 
-    scores: prompt -> toxicity. strata: each prompt's. Sheets that are there are kept.
+    scores: prompt -> toxicity. strata: each prompt's.
     """
-    key = folder / KEY_NAME
-    sheets = [folder / f"sheet_{number}.csv" for number in range(1, annotators + 1)]
-    if any(map(Path.exists, [key, *sheets])):
-        say(f"{key} and its sheets are kept; move them away to draw again")
-        return key
     places = even_sample(strata, size, seed=0)
     sizes = Counter(strata)
     drawn = Counter(strata[place] for place in places)
@@ -68,12 +65,43 @@ def write_sheets(
                 "weight": f"{sizes[stratum] / drawn[stratum]:.6g}",
             }
         )
-    write_csv(key, KEY, sample)
+    return sample
+
+
+def drawn_responses(paths: Sequence[Path], size: int) -> list[Row]:
+    """Draw prompts that are in all files, by their hashes. Return the rows of the key, with the
+    responses to each of them.
+    """
+    files = {path: read_csv(path, ["prompt", "response"]).rows for path in paths}
+    drawn = sorted(set.intersection(*map(ids_of, files.values())))[:size]
+    return [
+        row | {"id": response_id_of(row), "file": str(path), "label": ""}
+        for path, rows in files.items()
+        for row in rows
+        if prompt_id_of(row) in drawn
+    ]
+
+
+def write_sheets(folder: Path, noun: str, sample: Rows, annotators: int) -> Path:
+    """Write a sheet per annotator, `sheet_1.csv` and so on, each in an order of its own, and their
+    key. Return the key's path. Sheets that are there are kept.
+
+    noun: of COLUMNS. sample: the rows of the key.
+    """
+    key = folder / KEY_NAME
+    sheets = [folder / f"sheet_{number}.csv" for number in range(1, annotators + 1)]
+    if any(map(Path.exists, [key, *sheets])):
+        say(f"{key} and its sheets are kept; move them away to draw again")
+        return key
+    make_folder(folder)
+    of_key, columns = COLUMNS[noun]
+    write_csv(key, of_key, sample)
+    rows = [*{row["id"]: row for row in sample}.values()]  # two models may respond alike
     for number, sheet in enumerate(sheets):
-        random.Random(number).shuffle(sample)
-        write_csv(sheet, SHEET, sample)
+        random.Random(number).shuffle(rows)
+        write_csv(sheet, columns, rows)
     say(
-        f"{counted(len(sample), 'prompt')} to label: {', '.join(map(str, sheets))}; "
+        f"{counted(len(rows), noun)} to label: {', '.join(map(str, sheets))}; "
         f"keep {key.name} from annotators"
     )
     return key
