@@ -4,6 +4,8 @@ from math import sqrt
 from typing import NamedTuple
 
 Z95 = 1.959963984540054  # the normal distribution's 97.5 % quantile: two-sided 95 %
+TINY = 1e-6  # below it, an end is 0 but for rounding
+ROUNDED = 0.0005  # what 0.0 % may stand for
 
 
 class Interval(NamedTuple):
@@ -18,8 +20,12 @@ class Interval(NamedTuple):
         return self.high - self.low
 
     def __str__(self) -> str:
-        """Return it in percent: `[10.0, 14.6]`."""
-        return f"[{100 * self.low:z.1f}, {100 * self.high:z.1f}]"
+        """Return it in percent: `[10.0, 14.6]`; an end near 0 does not touch it: `[0.03, 14.6]`."""
+        ends = []
+        for end in self:
+            digits = ".1g" if TINY < abs(end) < ROUNDED else "z.1f"
+            ends.append(f"{100 * end:{digits}}")
+        return f"[{', '.join(ends)}]"
 
 
 def wilson(hits: float, n: float) -> Interval:

@@ -54,7 +54,7 @@ def test_up_to_four_names_are_listed() -> None:
 
 def test_a_difference_of_nothing_has_no_minus() -> None:
     gap = make_gap(make_rate(), make_rate(percent=12.001))
-    interval = gap.interval._replace(low=-0.0001)
+    interval = gap.interval._replace(low=-1e-9)
     assert points(gap._replace(interval=interval)) == "+0.0 points [0.0, 5.0]"
 
 

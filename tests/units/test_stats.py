@@ -52,6 +52,12 @@ def worst_p(a: Verdicts, b: Verdicts) -> float:
     return worst_case_p(a, b, difference(a, b, paired=True))
 
 
+def test_an_end_that_is_not_0_does_not_look_like_0() -> None:
+    ends = {0.0003: "0.03", -0.00004: "-0.004", 0.0005: "0.1", -1e-12: "0.0", 0: "0.0"}
+    for low, shown in ends.items():
+        assert str(Interval(low, 0.112)) == f"[{shown}, 11.2]"
+
+
 def test_stage_scripts_get_intervals_and_agreement_without_numpy() -> None:
     code = "import sys, orbench.stats.{}, orbench.stats.{}; sys.exit('numpy' in sys.modules)"
     code = code.format("intervals", "agreement")
