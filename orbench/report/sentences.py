@@ -28,6 +28,7 @@ from orbench.report.numerals import percent, points
 from orbench.report.ranking import Correlation
 from orbench.report.rates import on_side
 from orbench.report.results import BOTH, Result
+from orbench.stats.association import SEEDS_OF_ANY_SIZE, goes_with_size
 from orbench.stats.core import ALPHA, FEW_CLUSTERS
 
 FAR_APART = 90  # days between two measurements; endpoints change behind their names
@@ -37,6 +38,11 @@ MANY_CUT_OFF = 5  # percent of the responses
 FEW_SEEDS = (
     f"fewer than {FEW_CLUSTERS} seeds have a refused prompt, or an answered one: "
     "the interval is widened, as if the rewrites of a seed were much alike"
+)
+SIZES = (
+    "seeds with more prompts are refused more often, or less, "
+    f"and fewer than {SEEDS_OF_ANY_SIZE} seeds may not show how much: "
+    "the interval may be too narrow"
 )
 AGREED = Subset(Kind.LABEL, "agreed")
 # What the model with the lower rate does.
@@ -79,6 +85,8 @@ def notes_of(rate: Rate) -> Lines:
         yield f"served by a different model: {counted(details.other_model, 'row')}"
     if rate.mean.assumed:
         yield FEW_SEEDS
+    if rate.n and goes_with_size(rate.verdicts):
+        yield SIZES
     if rate.is_small:
         yield f"fewer than {FEW_PROMPTS} prompts"
 

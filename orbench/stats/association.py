@@ -1,4 +1,4 @@
-"""What goes with refusals: a score (AUC), or features of the prompt (log-odds)."""
+"""What goes with refusals: a score (AUC), features of the prompt (log-odds), a seed's size."""
 
 from collections.abc import Sequence
 from math import nan, sqrt
@@ -24,6 +24,8 @@ from orbench.stats.intervals import Z95, Interval, wilson
 TINY = 1e-9  # the variance of a score that separates perfectly
 # Where fewer seeds have a feature (as Kish counts), their spread alone is not trusted.
 ENOUGH_SEEDS = 20
+# With fewer, an interval may be too narrow if the sizes of seeds go with refusals.
+SEEDS_OF_ANY_SIZE = 60
 PRIOR = 10.0  # of log-odds, in prompts, each feature as frequent as in all of them
 
 
@@ -60,6 +62,17 @@ def auc(verdicts: Verdicts, score: Array) -> tuple[float, Interval]:
         few = Z95 / t95(even - 1)
         size = value * (1 - value) / variance * few**2
     return value, wilson(value * size, size)
+
+
+def goes_with_size(verdicts: Verdicts) -> bool:
+    """Return whether there are few seeds, and those with more prompts than most of them are refused
+    more often, or less.
+    """
+    prompts = verdicts.prompts
+    _, seed, sizes = np.unique(prompts.cluster, return_inverse=True, return_counts=True)
+    is_large = sizes[seed] > np.median(sizes)
+    gap = difference(prompts.where(is_large), prompts.where(~is_large), paired=False)
+    return len(sizes) < SEEDS_OF_ANY_SIZE and gap.p < ALPHA
 
 
 def log_odds(features: Any, refused: Array, cluster: Array) -> DataFrame:

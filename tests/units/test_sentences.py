@@ -3,6 +3,7 @@
 from dataclasses import replace
 from typing import Any
 
+import numpy as np
 import pytest
 
 from orbench.base.messages import listed
@@ -22,6 +23,7 @@ from orbench.report.ranking import Correlation
 from orbench.report.results import BOTH, TOXIC, Lookalikes
 from orbench.report.sentences import (
     FEW_SEEDS,
+    SIZES,
     comparison_lines,
     correlation_line,
     finding_of,
@@ -92,6 +94,22 @@ def test_a_wide_interval_and_few_prompts_have_a_note() -> None:
     few = replace(few, mean=few.mean._replace(assumed=True))
     assert [*notes_of(few)] == [FEW_SEEDS, "fewer than 30 prompts"]
     assert [*notes_of(make_rate(n=30))] == []
+
+
+@pytest.mark.parametrize(
+    ("seeds", "larger", "noted"), [(20, 6, True), (20, 2, False), (60, 6, False)]
+)
+def test_a_note_says_if_the_sizes_of_few_seeds_go_with_refusals(
+    seeds: int, larger: int, noted: bool
+) -> None:
+    half = seeds // 2
+    seed = np.repeat(np.arange(seeds), [2] * half + [larger] * half)
+    refused = np.arange(len(seed)) % np.where(seed < half, 8, 2) == 0
+    rate = make_rate(n=len(seed))
+    verdicts = rate.verdicts._replace(refused=refused * 1.0, cluster=seed)
+    assert ([*notes_of(replace(rate, verdicts=verdicts))] == [SIZES]) is noted
+    nothing = make_rate(n=0, unscored=9)
+    assert SIZES not in [*notes_of(nothing)]
 
 
 def test_a_rate_without_details_has_the_notes_of_its_result() -> None:
