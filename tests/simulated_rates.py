@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterator, Sequence
 from functools import cache, partial
 from itertools import product
+from math import nan
 from typing import NamedTuple
 
 import numpy as np
@@ -19,44 +20,68 @@ from orbench.stats.core import (
     with_unscored,
     worst_case_p,
 )
-from orbench.stats.labels import corrected
+from orbench.stats.intervals import Z95
+from orbench.stats.labels import corrected, corrected_difference
 from orbench.stats.power import detectable_difference
 
 Random = np.random.Generator
 Sizes = Sequence[int]  # prompts of each seed
 ROUNDING = 1e-12
 ANY = float("inf")
-# The share of draws that is wanted in each cell of a group: at least, at most.
-WANTED = {
-    "mean": (0.92, ANY),
-    "one seed has 40 % of the rows": (0.93, ANY),
-    "macro average": (0.92, ANY),
-    "macro average, seeds across categories": (0.93, ANY),
-    "difference": (0.92, ANY),
-    "type I error": (-ANY, 0.06),
-    "test and interval contradict": (-ANY, 0),
-    "rows missing": (0.95, ANY),
-    "power of the detectable difference": (0.77, 0.83),
-    "small sets": (0.83, ANY),  # Wilson's own dips
-    "nearly equal models": (0.92, ANY),
-    "rate corrected by labels": (0.92, ANY),
-    "its width, labels' own + 2 points at most": (0.9, ANY),
-    "share of a graded class": (0.92, ANY),
-    "type I error, hedged responses": (-ANY, 0.06),
-    "difference of tiers": (0.92, ANY),
-    "trend over tiers, type I error": (-ANY, 0.06),
-    "trend over tiers, power": (0.9, ANY),
-}
-MEAN, ONE_SEED, MACRO, ACROSS, DIFFERENCE, TYPE_I, CONTRADICTION, MISSING, POWER, *_ = WANTED
-*_, SMALL, NEARLY, CORRECTED, WIDTH, SHARE, HEDGED, TIERED, TREND, TREND_POWER = WANTED
+
+
+class Group(NamedTuple):
+    """What is asked of cells, and the share of draws that is wanted in each of them."""
+
+    name: str
+    least: float = -ANY
+    most: float = ANY
+
+    def beyond(self, share: float) -> float:
+        """How far a share is outside of what is wanted; negative: within."""
+        return max(self.least - share, share - self.most)
+
+
+MEAN = Group("mean", 0.92)
+ONE_SEED = Group("one seed has 40 % of the rows", 0.93)
+MACRO = Group("macro average", 0.92)
+ACROSS = Group("macro average, seeds across categories", 0.93)
+MISSING = Group("rows missing", 0.95)
+DIFFERENCE = Group("difference", 0.92)
+CONTRADICTION = Group("test and interval contradict", most=0)
+TYPE_I = Group("type I error", most=0.06)
+POWER = Group("power of the detectable difference", 0.77, 0.83)
+SMALL = Group("small sets", 0.83)  # Wilson's own dips
+NEARLY = Group("nearly equal models", 0.92)
+CORRECTED = Group("rate corrected by labels", 0.905)
+WIDTH = Group("its width, labels' own + 2 points at most", 0.9)
+GAP = Group("difference corrected by labels", 0.92)
+GAP_WIDTH = Group("its width, labels' own at most", 0.9)
+GAP_TYPE_I = Group("it finds, equal models and a biased judge", most=0.05)
+GAP_POWER = Group("it finds 10 points with 100 labels", 0.85)
+SHARE = Group("share of a graded class", 0.92)
+HEDGED = Group("type I error, hedged responses", most=0.06)
+TIERED = Group("difference of tiers", 0.92)
+TREND = Group("trend over tiers, type I error", most=0.06)
+TREND_POWER = Group("trend over tiers, power", 0.9)
+
+
+class Drawn(NamedTuple):
+    """One made data set: for each group of the cell whether it happened there; an estimate, and
+    half the width of its interval.
+    """
+
+    happened: tuple[bool, ...]
+    estimate: float = nan
+    half: float = nan
 
 
 class Cell(NamedTuple):
-    """A case; draw: one made data set, and for each of the groups whether it happened there."""
+    """A case. groups: that of its interval, if it has one, is the first."""
 
     name: str
-    groups: tuple[str, ...]
-    draw: Callable[[Random], tuple[bool, ...]]
+    groups: tuple[Group, ...]
+    draw: Callable[[Random], Drawn]
 
 
 # ---------------------------------------------------------------------------------- made data
@@ -111,10 +136,11 @@ class Pair(NamedTuple):
         return difference(of(*x), of(*y, first), paired=self.paired)
 
 
-def within(interval: Sequence[float], truth: float) -> tuple[bool, ...]:
-    """Whether the truth lies in an interval, as the only outcome of a draw."""
+def within(estimate: float, interval: Sequence[float], truth: float, *more: bool) -> Drawn:
+    """Whether the truth lies in the interval of an estimate. more: of other groups."""
     low, high = interval
-    return (bool(low - ROUNDING <= truth <= high + ROUNDING),)
+    covered = bool(low - ROUNDING <= truth <= high + ROUNDING)
+    return Drawn((covered, *more), estimate, (high - low) / 2)
 
 
 # ---------------------------------------------------------------------------------- one mean
@@ -139,8 +165,9 @@ ICCS = (0.1, 0.3, 0.6)
 def mean_cells() -> Iterator[Cell]:
     """Rates over seeds. For so many independent rows Wilson's interval covers .92 in each cell."""
 
-    def draw(rate: float, icc: float, sizes: Sizes, random: Random) -> tuple[bool, ...]:
-        return within(mean(rewrites(random, rate, icc, sizes)).interval, rate)
+    def draw(rate: float, icc: float, sizes: Sizes, random: Random) -> Drawn:
+        found = mean(rewrites(random, rate, icc, sizes))
+        return within(found.rate, found.interval, rate)
 
     for group, designs in ((MEAN, {**EQUAL, **UNEQUAL}), (ONE_SEED, ONE_LARGE)):
         for (name, sizes), icc, rate in product(designs.items(), ICCS, RATES):
@@ -167,21 +194,21 @@ CATEGORIES: dict[str, Sequence[tuple[float, Sizes]]] = {
 def macro_cells() -> Iterator[Cell]:
     """Macro averages: each seed in one category, and each in all of them."""
 
-    def nested(each: Sequence[tuple[float, Sizes]], icc: float, random: Random) -> tuple[bool, ...]:
+    def nested(each: Sequence[tuple[float, Sizes]], icc: float, random: Random) -> Drawn:
         parts = [rewrites(random, rate, icc, sizes) for rate, sizes in each]
         counts = [len(part.prompt) for part in parts]
         category = np.repeat(np.arange(len(parts)), counts)
         seed = np.concatenate([part.cluster for part in parts])
         refused = np.concatenate([part.refused for part in parts])
         found = mean(Verdicts(refused, np.arange(sum(counts)), seed + 1000 * category, category))
-        return within(found.interval, float(np.mean([rate for rate, _ in each])))
+        return within(found.rate, found.interval, float(np.mean([rate for rate, _ in each])))
 
-    def across(rates: Sequence[float], seeds: int, icc: float, random: Random) -> tuple[bool, ...]:
+    def across(rates: Sequence[float], seeds: int, icc: float, random: Random) -> Drawn:
         hard = random.random(seeds)
         refused = np.concatenate([answered(random, r, icc, hard, [1] * seeds)[0] for r in rates])
         ids = np.arange(len(refused))
         found = mean(of(refused, ids % seeds)._replace(category=ids // seeds))
-        return within(found.interval, float(np.mean(rates)))
+        return within(found.rate, found.interval, float(np.mean(rates)))
 
     for (name, each), icc in product(CATEGORIES.items(), ICCS):
         yield Cell(f"{name}, icc {icc}", (MACRO,), partial(nested, each, icc))
@@ -193,11 +220,11 @@ def macro_cells() -> Iterator[Cell]:
 def missing_cells() -> Iterator[Cell]:
     """Lost rows, all of them refusals: the interval that includes the unscored rows."""
 
-    def draw(rate: float, lost: float, sizes: Sizes, random: Random) -> tuple[bool, ...]:
+    def draw(rate: float, lost: float, sizes: Sizes, random: Random) -> Drawn:
         verdicts = rewrites(random, rate, 0.3, sizes)
         gone = (verdicts.refused == 1) & (random.random(len(verdicts.refused)) < lost / rate)
         left = verdicts._replace(refused=np.where(gone, np.nan, verdicts.refused))
-        return within(with_unscored(left), rate)
+        return within(mean(left).rate, with_unscored(left), rate)
 
     for rate, lost, (name, sizes) in product((0.05, 0.2, 0.4), (0.01, 0.04), EQUAL.items()):
         cell = f"{lost:.0%} lost, all refusals, {rate:g}, {name}"
@@ -215,11 +242,11 @@ RATES_OF_PAIRS = (
 def difference_cells() -> Iterator[Cell]:
     """128 cells: coverage, contradictions and, where the rates are the same, type I error."""
 
-    def draw(pair: Pair, a: float, b: float, random: Random) -> tuple[bool, ...]:
+    def draw(pair: Pair, a: float, b: float, random: Random) -> Drawn:
         found = pair.compared(random, a, b)
         shown = found.p < ALPHA
         contradicts = shown != (found.interval.low > 0 or found.interval.high < 0)
-        return *within(found.interval, a - b), contradicts, shown
+        return within(found.difference, found.interval, a - b, contradicts, shown)
 
     designs = {name: EQUAL[name] for name in ("20 x 5", "60 x 5")} | {"60 x 1": [1] * 60}
     designs |= {"1 to 20, 30 seeds": np.geomspace(1, 20, 30).round().astype(int).tolist()}
@@ -240,10 +267,10 @@ def power_cells() -> Iterator[Cell]:
         compared = (pair.compared(random, rate, rate) for _ in range(200))
         return float(np.median([detectable_difference(found, comparisons) for found in compared]))
 
-    def draw(pair: Pair, rate: float, comparisons: int, random: Random) -> tuple[bool, ...]:
+    def draw(pair: Pair, rate: float, comparisons: int, random: Random) -> Drawn:
         apart = detectable(pair, rate, comparisons)
         other = rate + apart if rate < 0.5 else rate - apart
-        return (pair.compared(random, rate, other).p < ALPHA / comparisons,)
+        return Drawn((pair.compared(random, rate, other).p < ALPHA / comparisons,))
 
     @cache
     def detectable_finding(rate: float, lost: float, comparisons: int) -> float:
@@ -252,12 +279,12 @@ def power_cells() -> Iterator[Cell]:
         gaps = (difference(a, b, paired=True) for a, b in drawn)
         return float(np.median([detectable_difference(gap, comparisons, lost) for gap in gaps]))
 
-    def finding(rate: float, lost: float, comparisons: int, random: Random) -> tuple[bool, ...]:
+    def finding(rate: float, lost: float, comparisons: int, random: Random) -> Drawn:
         apart = detectable_finding(rate, lost, comparisons)
         a, b = incomplete(random, rate, rate + apart, lost)
         gap = difference(a, b, paired=True)
         both = max(gap.p, worst_case_p(a, b, gap))
-        return (both < ALPHA / comparisons,)
+        return Drawn((both < ALPHA / comparisons,))
 
     for rate, lost, comparisons in product((0.05, 0.1, 0.3), (0.01, 0.03), (1, 45)):
         cell = f"{rate:g}, 1319 x 1, {lost:.0%} lost, of {comparisons}"
@@ -287,7 +314,7 @@ def incomplete(random: Random, a: float, b: float, lost: float) -> tuple[Verdict
 def nearly_equal_cells() -> Iterator[Cell]:
     """Two models that disagree on few prompts: two efforts, two checkpoints."""
 
-    def draw(n: int, rate: float, more: float, fewer: float, random: Random) -> tuple[bool, ...]:
+    def draw(n: int, rate: float, more: float, fewer: float, random: Random) -> Drawn:
         a = random.random(n) < rate
         b = a.copy()
         turn = random.random(n)
@@ -295,7 +322,8 @@ def nearly_equal_cells() -> Iterator[Cell]:
             a[refused] = by_a
             b[refused] = not by_a
         ids = np.arange(n)
-        return within(difference(of(a, ids), of(b, ids), paired=True).interval, more - fewer)
+        found = difference(of(a, ids), of(b, ids), paired=True)
+        return within(found.difference, found.interval, more - fewer)
 
     some = ((0, 0), (0.001, 0), (0.003, 0), (0.01, 0), (0.03, 0), (0.005, 0.001), (0.02, 0.01))
     for n, rate, (more, fewer) in product((30, 100, 300, 1319), (0.05, 0.2, 0.5), some):
@@ -307,8 +335,9 @@ def nearly_equal_cells() -> Iterator[Cell]:
 def small_cells() -> Iterator[Cell]:
     """Few prompts without seeds: what Wilson's interval does by itself."""
 
-    def draw(n: int, rate: float, random: Random) -> tuple[bool, ...]:
-        return within(mean(of(random.random(n) < rate, np.arange(n))).interval, rate)
+    def draw(n: int, rate: float, random: Random) -> Drawn:
+        found = mean(of(random.random(n) < rate, np.arange(n)))
+        return within(found.rate, found.interval, rate)
 
     rates = (0.01, 0.02, 0.05, 0.1, 0.2, 0.3, 0.5, 0.7, 0.9, 0.98, 0.99)
     for n, rate in product((5, 6, 8, 10, 15, 20, 30, 40), rates):
@@ -327,7 +356,7 @@ def corrected_cells() -> Iterator[Cell]:
 
     def draw(
         rate: float, judge: Judge, labels: int, uneven: bool, seeds: bool, random: Random
-    ) -> tuple[bool, ...]:
+    ) -> Drawn:
         sizes = [5] * 264 if seeds else [1] * 1319
         truth = rewrites(random, rate, 0.3, sizes)
         n = len(truth.refused)
@@ -342,18 +371,56 @@ def corrected_cells() -> Iterator[Cell]:
             people[drawn] = truth.refused[drawn]
             weight[rows] = len(rows) / max(1, len(drawn))
         judged = truth._replace(refused=by_judge, weight=weight)
-        _, *interval = corrected(judged, people)
+        estimate, *interval = corrected(judged, people)
         by_labels = mean(judged._replace(refused=people)).interval
         is_narrow = interval[1] - interval[0] <= by_labels.width + 0.02
-        return *within(interval, rate), is_narrow
+        return within(estimate, interval, rate, is_narrow)
 
     judges = (Judge(1, 0), Judge(0.7, 0.05))
     for rate, judge, labels, uneven, seeds in product(
-        (0.01, 0.05, 0.2, 0.5), judges, (40, 200), (False, True), (False, True)
+        (0.01, 0.05, 0.2, 0.5), judges, (20, 80, 200), (False, True), (False, True)
     ):
         name = f"{rate:g}, {labels} labels, {'half refusals' if uneven else 'random'}"
         name += f", sensitivity {judge.sensitivity:g}{', seeds of 5' if seeds else ''}"
         yield Cell(name, (CORRECTED, WIDTH), partial(draw, rate, judge, labels, uneven, seeds))
+
+
+def corrected_gap_cells() -> Iterator[Cell]:
+    """Two models by the same judge, with labels of both on some of 1,319 prompts: of equal truth,
+    the judge with more false alarms on one; and 10 points apart, a judge alike on both.
+    """
+
+    def draw(labels: int, apart: float, seeds: bool, random: Random) -> Drawn:
+        sizes = [5] * 264 if seeds else [1] * 1319
+        hard = random.random(len(sizes))
+        of_b = np.where(random.random(len(sizes)) < 0.5, hard, random.random(len(sizes)))
+        labeled = random.random(sum(sizes)).argsort() < labels
+        models = []
+        for rate, difficulty, false_alarms in (
+            (0.15 + apart, hard, 0.02 if apart else 0.07),
+            (0.15, of_b, 0.02),
+        ):
+            truth, seed = answered(random, rate, 0.3, difficulty, sizes)
+            chance = np.where(truth == 1, 0.95, false_alarms)
+            by_judge = random.random(len(seed)) < chance
+            models.append((of(by_judge, seed), np.where(labeled, truth, nan)))
+        (a, people_a), (b, people_b) = models
+        estimate, interval, _ = corrected_difference(a, b, people_a, people_b)
+        of_people = [one._replace(refused=people) for one, people in models]
+        by_labels = difference(*of_people, paired=True).interval
+        is_narrow = interval.width <= by_labels.width
+        is_found = interval.low > 0 or interval.high < 0
+        return within(estimate, interval, apart, is_narrow, is_found)
+
+    designs = {"": False, ", seeds of 5": True}
+    for labels, apart, (design, seeds) in product((50, 100, 200), (0.0, 0.1), designs.items()):
+        groups = [GAP, GAP_WIDTH]
+        if not apart:
+            groups.append(GAP_TYPE_I)
+        elif labels >= 100:
+            groups.append(GAP_POWER)
+        name = f"{100 * apart:g} points apart, {labels} prompts labeled{design}"
+        yield Cell(name, tuple(groups), partial(draw, labels, apart, seeds))
 
 
 # ---------------------------------------------------------------------------------- graded classes
@@ -379,12 +446,12 @@ def graded_cells() -> Iterator[Cell]:
     refusals, partly to the same prompts.
     """
 
-    def share(shares: Sequence[float], part: int, sizes: Sizes, random: Random) -> tuple[bool, ...]:
+    def share(shares: Sequence[float], part: int, sizes: Sizes, random: Random) -> Drawn:
         seed = np.repeat(np.arange(len(sizes)), sizes)
-        found = graded(random, shares, random.random(len(sizes)), seed) == part
-        return within(mean(of(found, seed)).interval, shares[part])
+        found = mean(of(graded(random, shares, random.random(len(sizes)), seed) == part, seed))
+        return within(found.rate, found.interval, shares[part])
 
-    def hedged(shares: Sequence[float], sizes: Sizes, random: Random) -> tuple[bool, ...]:
+    def hedged(shares: Sequence[float], sizes: Sizes, random: Random) -> Drawn:
         seed = np.repeat(np.arange(len(sizes)), sizes)
         other = (shares[3], *shares[1:3], shares[0], *shares[4:])  # helped less, refuses more
         leaning = random.random(len(sizes))
@@ -393,7 +460,7 @@ def graded_cells() -> Iterator[Cell]:
         for of_model, lean in ((shares, leaning), (other, mixed)):
             classes = graded(random, of_model, lean, seed)
             both.append(of((classes == 1) | (classes == 2), seed))
-        return (difference(*both, paired=True).p < ALPHA,)
+        return Drawn((difference(*both, paired=True).p < ALPHA,))
 
     designs = [(60, 1), (600, 1), (12, 5), (60, 5), (120, 5), (20, 3), (200, 3)]
     for (name, shares), (seeds, size) in product(GRADED.items(), designs):
@@ -425,7 +492,7 @@ def trend_cells() -> Iterator[Cell]:
 
     def draw(
         rate: float, rise: float, shared: str, design: str, seeds: int, random: Random
-    ) -> tuple[bool, ...]:
+    ) -> Drawn:
         each = TIERS[design]
         tiers = [each[seed % len(each)] for seed in range(seeds)]
         sizes = [len(one) for one in tiers]
@@ -444,17 +511,18 @@ def trend_cells() -> Iterator[Cell]:
             steps = np.bincount(seed[part], tier[part]) / np.bincount(seed[part])
             expected.append(rate + rise * steps.mean())
         found = difference(*both, paired=False)
-        return found.p < ALPHA, *within(found.interval, expected[0] - expected[1])
+        gap = expected[0] - expected[1]
+        return within(found.difference, found.interval, gap, found.p < ALPHA)
 
     designs = product(TIERS, SHARED, (10, 20, 60, 200))
     for (design, shared, seeds), rate in product(designs, (0.05, 0.2, 0.5)):
         name = f"{rate:g} in each tier, {seeds} seeds x {design}, {shared}"
-        yield Cell(name, (TREND, TIERED), partial(draw, rate, 0.0, shared, design, seeds))
+        yield Cell(name, (TIERED, TREND), partial(draw, rate, 0.0, shared, design, seeds))
     for (design, shared), (seeds, rise) in product(
         product(TIERS, SHARED), ((60, 0.3), (200, 0.15))
     ):
         name = f"20 % and {100 * rise:g} points per tier, {seeds} seeds x {design}, {shared}"
-        groups = (TREND_POWER, TIERED)
+        groups = (TIERED, TREND_POWER)
         yield Cell(name, groups, partial(draw, 0.2, rise, shared, design, seeds))
 
 
@@ -462,20 +530,27 @@ def trend_cells() -> Iterator[Cell]:
 
 
 def cells() -> list[Cell]:
-    """All of them."""
-    some = [mean_cells, macro_cells, missing_cells, difference_cells, power_cells]
-    some += [small_cells, nearly_equal_cells, corrected_cells, graded_cells, trend_cells]
+    """Those about rates, differences and trends; what is said of them: `simulated_findings`."""
+    some = [mean_cells, macro_cells, missing_cells, difference_cells, power_cells, small_cells]
+    some += [nearly_equal_cells, corrected_cells, corrected_gap_cells, graded_cells, trend_cells]
     return [cell for each in some for cell in each()]
 
 
-def measured(cell: Cell, draws: int) -> list[tuple[str, float]]:
-    """Each of the cell's groups with its share of the draws; the same each time."""
+class Measured(NamedTuple):
+    """What a cell shows of a group."""
+
+    group: Group
+    share: float  # of the draws
+    width: float = nan  # of an interval, times that of a normal one with the error that it has
+
+
+def measured(cell: Cell, draws: int) -> list[Measured]:
+    """What is found in a cell; the same each time."""
     random = np.random.default_rng(list(cell.name.encode()))
-    outcomes = [cell.draw(random)[: len(cell.groups)] for _ in range(draws)]
-    return list(zip(cell.groups, np.mean(outcomes, axis=0).tolist(), strict=True))
-
-
-def beyond(group: str, share: float) -> float:
-    """How far a share is outside of what is wanted; negative: within."""
-    least, most = WANTED[group]
-    return max(least - share, share - most)
+    drawn = [cell.draw(random) for _ in range(draws)]
+    happened = [one.happened[: len(cell.groups)] for one in drawn]
+    half = np.mean([one.half for one in drawn])
+    error = np.std([one.estimate for one in drawn])
+    widths = [float(half / np.maximum(ROUNDING, Z95 * error))] + [nan] * len(cell.groups)
+    shares = np.mean(happened, axis=0).tolist()
+    return [*map(Measured, cell.groups, shares, widths)]
