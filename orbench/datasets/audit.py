@@ -8,15 +8,14 @@ too, and its key tells the file of each. Stage 5 reads its labels (`--validate_a
 
 import random
 from collections import Counter, defaultdict
-from collections.abc import Sequence
 from itertools import combinations
 from pathlib import Path
 
 from orbench.base.grouping import grouped
 from orbench.base.messages import UserError, counted, say
 from orbench.base.prompts import ids_of, prompt_id_of, response_id_of, text_id
-from orbench.base.tables import make_folder, read_csv, write_csv
-from orbench.base.words import Row, Rows, Texts, bad_cell
+from orbench.base.tables import Paths, make_folder, read_csv, write_csv
+from orbench.base.words import Row, Rows, Texts, Words, bad_cell
 from orbench.judging.panels import LABEL_SCORES, coefficient
 from orbench.stats.agreement import krippendorffs_alpha
 
@@ -30,7 +29,7 @@ RATINGS = ("prompt", "annotator", "label", "weight")
 KEY_NAME = "sheet_key.csv"
 
 
-def even_sample(categories: Sequence[str], size: int, seed: int) -> list[int]:
+def even_sample(categories: Words, size: int, seed: int) -> list[int]:
     """Draw places, as many of each category; what a small one lacks comes from the larger ones."""
     members = grouped(range(len(categories)), categories.__getitem__)
     drawn = []
@@ -44,7 +43,7 @@ def even_sample(categories: Sequence[str], size: int, seed: int) -> list[int]:
     return drawn
 
 
-def drawn_prompts(scores: Texts, strata: Sequence[str], size: int) -> list[Row]:
+def drawn_prompts(scores: Texts, strata: Words, size: int) -> list[Row]:
     """Draw prompts evenly over the strata. Return the rows of their key.
 
     scores: prompt -> toxicity. strata: each prompt's.
@@ -68,7 +67,7 @@ def drawn_prompts(scores: Texts, strata: Sequence[str], size: int) -> list[Row]:
     return sample
 
 
-def drawn_responses(paths: Sequence[Path], size: int) -> list[Row]:
+def drawn_responses(paths: Paths, size: int) -> list[Row]:
     """Draw prompts that are in all files, by their hashes. Return the rows of the key, with the
     responses to each of them.
     """
@@ -107,7 +106,7 @@ def write_sheets(folder: Path, noun: str, sample: Rows, annotators: int) -> Path
     return key
 
 
-def read_sheets(paths: Sequence[Path]) -> list[Row]:
+def read_sheets(paths: Paths) -> list[Row]:
     """Return the labels in sheets, as rows with the columns KEY and RATINGS.
 
     Raises UserError for an unknown label, for sheets without their key or without a label, and if
