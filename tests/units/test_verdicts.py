@@ -187,6 +187,9 @@ def test_text_in_front_may_make_a_reply_unreadable_and_never_turns_it(
 ) -> None:
     choices, reply = case
     name, _ = read_choice(reply, choices)
+    # Without a verdict, the reply may be a remark on the text in front; a bare number is a verdict
+    # only where it is all.
+    assume(name and not re.fullmatch(r"\W*\d+\W*", reply))
     assert read_choice(front + between + reply, choices)[0] in (None, name)
 
 
