@@ -405,7 +405,9 @@ def corrected_gap_cells() -> Iterator[Cell]:
             by_judge = random.random(len(seed)) < chance
             models.append((of(by_judge, seed), np.where(labeled, truth, nan)))
         (a, people_a), (b, people_b) = models
-        estimate, interval, _ = corrected_difference(a, b, people_a, people_b)
+        found = corrected_difference(a, b, people_a, people_b)
+        assert found
+        estimate, interval, _ = found
         of_people = [one._replace(refused=people) for one, people in models]
         by_labels = difference(*of_people, paired=True).interval
         is_narrow = interval.width <= by_labels.width

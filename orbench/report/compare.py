@@ -93,8 +93,8 @@ def _by_labels(a: Rate, b: Rate) -> ByLabels | None:
         return None
     x = a.result.responses
     y = b.result.responses
-    found = ByLabels(*corrected_difference(x.verdicts(), y.verdicts(), x.people, y.people))
-    return found if found.prompts else None
+    found = corrected_difference(x.verdicts(), y.verdicts(), x.people, y.people)
+    return ByLabels(*found) if found else None
 
 
 def compare(rates: Rates) -> list[Comparison]:

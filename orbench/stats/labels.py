@@ -51,9 +51,9 @@ def corrected(judge: Verdicts, labels: Array) -> tuple[float, float, float]:
 
 def corrected_difference(
     a: Verdicts, b: Verdicts, people_a: Array, people_b: Array
-) -> tuple[float, Interval, int]:
+) -> tuple[float, Interval, int] | None:
     """Return rate a minus rate b as people would give them, its 95 % interval, and how many prompts
-    have labels of both; NaN without any.
+    have labels of both; None without any.
 
     A judge's errors may differ between models: corrected is the difference on each prompt, as one
     variable between 0 and 1. Verdicts and labels: as `corrected` takes them, without weights.
@@ -61,7 +61,7 @@ def corrected_difference(
     labeled = _halved(a._replace(refused=people_a), b._replace(refused=people_b))
     n = len(labeled.prompt)
     if not n:
-        return np.nan, Interval(np.nan, np.nan), n
+        return None
     judged = _halved(a, b)
     labels = np.full(len(judged.prompt), np.nan)
     labels[np.isin(judged.prompt, labeled.prompt)] = labeled.refused

@@ -28,7 +28,7 @@ def drift(rates: Rates) -> Analysis:
         for before, after in combinations(of_model, 2):
             changes.append((after, before))
     alone = [replace(one, outcome=Outcome.DIFFICULTY) for one in tested(Compared.SETS, changes)]
-    same_sets = grouped(changes, lambda sets: (_prompts(sets[0]), _prompts(sets[1])))
+    same_sets = grouped(changes, lambda sets: tuple(map(_prompts, sets)))
     pairs = chain.from_iterable(combinations(models, 2) for models in same_sets.values())
     relative = [_relative(*models) for models in pairs]
     return Analysis(comparisons=[*alone, *corrected(relative)])

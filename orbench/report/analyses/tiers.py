@@ -82,16 +82,18 @@ def _trend(model: Result, tiers: Sequence[str]) -> Association:
     """Return the trend of a model, before its p values are corrected; with its steps, corrected."""
     responses = model.responses.where(model.responses.tier != "")
     tier = Series(responses.tier).map(tiers.index).to_numpy()
-    in_steps = replace(model, responses=replace(responses, tier=tier))
     there = np.unique(tier).tolist()
-    steps = [_rise(in_steps, pair, tiers) for pair in pairwise(there)]
+    in_steps = replace(responses, tier=tier)
+    steps = [_rise(model, in_steps, pair, tiers) for pair in pairwise(there)]
     of_upper = zip([tiers[step] for step in there[1:]], corrected(steps), strict=True)
-    return replace(_rise(in_steps, there, tiers), result=model, steps=dict(of_upper))
+    return replace(_rise(model, in_steps, there, tiers), steps=dict(of_upper))
 
 
-def _rise(model: Result, steps: Sequence[int], tiers: Sequence[str]) -> Association:
-    """Return how refusals rise over some steps. model: with numbers in place of tiers."""
-    responses = model.responses.where(np.isin(model.responses.tier, steps))
+def _rise(
+    model: Result, responses: Responses, steps: Sequence[int], tiers: Sequence[str]
+) -> Association:
+    """Return how refusals rise over some steps. responses: with numbers in place of tiers."""
+    responses = responses.where(np.isin(responses.tier, steps))
     gap = difference(*_around_means(responses.where(responses.scored)), paired=False)
     outcome = Outcome.NO_DIFFERENCE
     if gap.a.prompts < FEW_CLUSTERS:
