@@ -269,7 +269,13 @@ def _worse(gate: Gate, comparison: Comparison, level: float) -> GateResult:
         return GateResult(Status.NOT_MET, [f"one-sided p {p:.2g}"])
     if 2 * min(alike) < level:  # corrected for the two ways
         return _undecided("unscored rows could make it worse")
-    if min(p_values) == 1:
+    against = (0, 1) if gate.side.is_toxic else (1, 0)
+    if p < 1:
+        when = ""
+    elif min(alike) < 1:
+        when = "with unscored rows counted alike, "
+    elif gate.is_beyond(comparison.imputed(*against).difference):
+        when = f"{UNSCORED} "
+    else:
         return GateResult(Status.MET)
-    when = "" if p < 1 else "with unscored rows counted alike, "
     return _met_though(f"{when}the estimate is worse", comparison.gap.a.prompts)

@@ -14,6 +14,7 @@ from tests.results import make_rate, make_result, measured, models
 
 LIMIT = "over_refusal > 10"
 CANNOT = "prompts cannot decide"
+AGAINST = "with all unscored rows against the model,"
 BEYOND = f" | the estimate is beyond the limit | 100 {CANNOT}"
 
 
@@ -68,8 +69,7 @@ def test_the_whole_interval_must_be_beyond_a_limit(
     ],
 )
 def test_unscored_rows_count_against_the_model(gate: str, verdicts: str, expected: str) -> None:
-    against = "with all unscored rows against the model,"
-    assert decided(gate, *models(f"m {verdicts}")) == expected.format(against)
+    assert decided(gate, *models(f"m {verdicts}")) == expected.format(AGAINST)
 
 
 @pytest.mark.parametrize(
@@ -175,6 +175,8 @@ def test_unscored_rows_of_both_results_count_alike(now: str, before: str, expect
         ),
         # 6 of 6 without unscored rows; 6 are worse and 6 better, either way.
         ([1, nan, 0, 0], [0, 1, nan, 0], f"MET | the estimate is worse | 88 {CANNOT}"),
+        # Nothing is worse, unless the unscored rows of each result are refused and answered.
+        ([nan, 0, 0, 0], [0, nan, 0, 0], f"MET | {{}} the estimate is worse | 88 {CANNOT}"),
     ],
 )
 def test_a_finding_must_hold_with_and_without_unscored_rows(
@@ -182,7 +184,14 @@ def test_a_finding_must_hold_with_and_without_unscored_rows(
 ) -> None:
     a, b = (np.array(first).repeat([6, 6, 6, 82]) for first in (now, before))
     rates = measured(a), measured(b, "old", is_baseline=True)
+    expected = expected.format(AGAINST)
     assert re.sub(r" \| .*against old", "", decided("worse", *rates)) == expected
+
+
+@pytest.mark.parametrize("side", ["", "- "])
+def test_unscored_rows_against_the_model_are_named_on_each_side(side: str) -> None:
+    rates = models(f"m {side}50/90?10, old {side}50/90?10 is_baseline=yes")
+    assert decided("worse", *rates).endswith(f"{AGAINST} the estimate is worse | 90 {CANNOT}")
 
 
 @pytest.mark.parametrize(
@@ -194,7 +203,7 @@ def test_a_finding_must_hold_with_and_without_unscored_rows(
             "0/89",
             "UNDECIDED, 11 prompts in one run only | only 89 of 100 prompts compared",
         ),
-        ("0/80?20", "0/80?20", "MET"),
+        ("0/80?20", "0/80?20", f"MET | {AGAINST} the estimate is worse | 80 {CANNOT}"),
         ("0/79?21", "0/79?21", "UNDECIDED | only 79 of 100 prompts compared"),
     ],
 )
