@@ -241,6 +241,8 @@ def _against_baseline(gate: Gate, comparison: Comparison, level: float) -> GateR
     doubt = _doubt(comparison.b)
     if doubt:
         return _undecided(f"{label}: {doubt}")
+    if comparison.a.result.judge != comparison.b.result.judge:
+        return _undecided(f"{label}: judged by another version of the rules")
     gap = comparison.gap._replace(interval=comparison.with_unscored)
     n = gap.a.prompts
     shown = f"{points(gap)} against {label}"

@@ -251,6 +251,9 @@ def test_a_baseline_of_another_side_or_judge_decides_nothing() -> None:
     other = old(judge_any_version="another")
     assert decided("worse", make_rate(), other) == expected
     assert decided("worse", make_rate(), other, old()).startswith("MET")
+    for gate in ("worse", "not_worse 50"):
+        found = decided(gate, make_rate(), old(judge="gpt4, rules 8"))
+        assert found == "UNDECIDED |  | old: judged by another version of the rules"
 
 
 # -- the end -------------------------------------------------------------------------------------
