@@ -23,8 +23,8 @@ from orbench.report.load import sources_of
 from orbench.report.measures import FEW_PROMPTS, Comparison, Rate, Rates
 from orbench.report.numerals import percent, points
 from orbench.report.rates import on_side
-from orbench.report.results import Source, named
-from orbench.stats.core import ALPHA, mean
+from orbench.report.results import Corrected, Source, named
+from orbench.stats.core import ALPHA, Mean, mean
 from orbench.stats.intervals import Interval
 
 FILE = "gate.json"
@@ -222,16 +222,21 @@ def _met_though(reason: str, prompts: int) -> GateResult:
 
 
 def _within_limit(gate: Gate, rate: Rate) -> GateResult:
-    """Return whether the whole interval is beyond the limit."""
-    worst = mean(rate.verdicts.imputed(not gate.side.is_toxic))
+    """Return whether the whole interval is beyond the limit, also that of other estimates."""
+    others: dict[str, Mean | Corrected] = {
+        UNSCORED: mean(rate.verdicts.imputed(not gate.side.is_toxic)),
+        "corrected by labels,": rate.details.corrected,
+    }
     if all(map(gate.is_beyond, rate.interval)):
         return GateResult(Status.NOT_MET)
-    if all(map(gate.is_beyond, worst.interval)):
-        return _undecided(f"{UNSCORED} it is beyond the limit")
+    for when, other in others.items():
+        if all(map(gate.is_beyond, other.interval)):
+            return _undecided(f"{when} it is beyond the limit")
     if gate.is_beyond(rate.mean.rate):
         return _met_though("the estimate is beyond the limit", rate.n)
-    if gate.is_beyond(worst.rate):
-        return _met_though(f"{UNSCORED} the estimate is beyond the limit", rate.n)
+    for when, other in others.items():
+        if gate.is_beyond(other.rate):
+            return _met_though(f"{when} the estimate is beyond the limit", rate.n)
     return GateResult(Status.MET)
 
 

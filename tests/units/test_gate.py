@@ -9,8 +9,9 @@ import pytest
 
 from orbench.report.gate import GateResult, Status, check, report
 from orbench.report.measures import Rate
-from orbench.report.results import SAFE, TOXIC
-from tests.results import make_rate, make_result, measured, models
+from orbench.report.results import SAFE, TOXIC, Corrected
+from orbench.stats.intervals import Interval
+from tests.results import make_details, make_rate, make_result, measured, models
 
 LIMIT = "over_refusal > 10"
 CANNOT = "prompts cannot decide"
@@ -70,6 +71,22 @@ def test_the_whole_interval_must_be_beyond_a_limit(
 )
 def test_unscored_rows_count_against_the_model(gate: str, verdicts: str, expected: str) -> None:
     assert decided(gate, *models(f"m {verdicts}")) == expected.format(AGAINST)
+
+
+@pytest.mark.parametrize(
+    ("low", "expected"),
+    [
+        (0.11, "UNDECIDED | 5.0 % [3.0, 7.0] | corrected by labels, it is beyond the limit"),
+        (
+            0.09,
+            "MET | 5.0 % [3.0, 7.0] | corrected by labels, the estimate is beyond the limit | 100 "
+            + CANNOT,
+        ),
+    ],
+)
+def test_a_rate_corrected_by_labels_counts_against_the_model(low: float, expected: str) -> None:
+    details = make_details(100, corrected=Corrected(0.2, Interval(low, 0.3)))
+    assert decided(LIMIT, make_rate(percent=5, details=details)) == expected
 
 
 @pytest.mark.parametrize(
