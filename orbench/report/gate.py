@@ -255,14 +255,18 @@ def _against_baseline(gate: Gate, comparison: Comparison, level: float) -> GateR
     old = set(comparison.b.verdicts.prompt)
     every = len(new | old)
     apart = len(new ^ old)
+    whole = comparison.a.mean.rate - comparison.b.mean.rate  # with prompts of one run only
     if apart:
-        shown += f", {counted(apart, 'prompt')} in one run only"
+        shown += (
+            f", {counted(apart, 'prompt')} in one run only: {100 * whole:+z.1f} points over all"
+        )
     if apart > APART * every or n < COMPARED * every:
         result = _undecided(f"only {n:,} of {every:,} prompts compared")
     elif gate.rule == WORSE:
         result = _worse(gate, comparison, level)
     else:
-        result = GateResult(BY_ENDS[sum(map(gate.is_beyond, gap.interval))])
+        ends = sum(map(gate.is_beyond, gap.interval))
+        result = GateResult(max(BY_ENDS[ends], BY_ENDS[gate.is_beyond(whole)]))
     return result._replace(figures=_figures(shown, gap.difference, gap.interval, n))
 
 
@@ -276,12 +280,12 @@ def _worse(gate: Gate, comparison: Comparison, level: float) -> GateResult:
         return GateResult(Status.NOT_MET, [f"one-sided p {p:.2g}"])
     if 2 * min(alike) < level:  # corrected for the two ways
         return _undecided("unscored rows could make it worse")
-    against = (0, 1) if gate.side.is_toxic else (1, 0)
+    against = not gate.side.is_toxic
     if p < 1:
         when = ""
     elif min(alike) < 1:
         when = "with unscored rows counted alike, "
-    elif gate.is_beyond(comparison.imputed(*against).difference):
+    elif gate.is_beyond(comparison.imputed(against, not against).difference):
         when = f"{UNSCORED} "
     else:
         return GateResult(Status.MET)

@@ -140,7 +140,8 @@ def test_a_model_is_held_against_each_baseline(
     said = re.sub(" [+-].*?against", " against", gated(capsys, given))
     assert said == (
         "4 worse (over_refusal): not met; against maker/o (baseline), one-sided p 3.1e-07; "
-        "worse (over_refusal): met; against maker/o (baseline), 2 prompts in one run only"
+        "worse (over_refusal): met; against maker/o (baseline), 2 prompts in one run only: "
+        "+0.0 points over all"
     )
     assert report(replace(given, fail_if=["worse", "over_refusal > 60"])) == 4
     assert report(replace(given, fail_if=["over_refusal > 60"])) == 0

@@ -11,7 +11,7 @@ from orbench.report.gate import GateResult, Status, check, report
 from orbench.report.measures import Rate
 from orbench.report.results import SAFE, TOXIC, Corrected
 from orbench.stats.intervals import Interval
-from tests.results import make_details, make_rate, make_result, measured, models
+from tests.results import make_details, make_rate, make_result, measured, models, responses
 
 LIMIT = "over_refusal > 10"
 CANNOT = "prompts cannot decide"
@@ -214,11 +214,11 @@ def test_unscored_rows_against_the_model_are_named_on_each_side(side: str) -> No
 @pytest.mark.parametrize(
     ("before", "now", "expected"),
     [
-        ("0/100", "0/90", "MET, 10 prompts in one run only"),
+        ("0/100", "0/90", "MET, 10 prompts in one run only{}"),
         (
             "0/100",
             "0/89",
-            "UNDECIDED, 11 prompts in one run only | only 89 of 100 prompts compared",
+            "UNDECIDED, 11 prompts in one run only{} | only 89 of 100 prompts compared",
         ),
         ("0/80?20", "0/80?20", f"MET | {AGAINST} the estimate is worse | 80 {CANNOT}"),
         ("0/79?21", "0/79?21", "UNDECIDED | only 79 of 100 prompts compared"),
@@ -226,7 +226,32 @@ def test_unscored_rows_against_the_model_are_named_on_each_side(side: str) -> No
 )
 def test_prompts_of_one_run_alone_are_counted(before: str, now: str, expected: str) -> None:
     result = decided("worse", *models(f"m {now}, old {before} is_baseline=yes"))
-    assert re.sub(" .*against old", "", result) == expected
+    assert re.sub(" .*against old", "", result) == expected.format(": +0.0 points over all")
+
+
+@pytest.mark.parametrize(
+    ("side", "gate", "now", "before", "expected"),
+    [
+        (SAFE, "worse", 8, 0, "MET: +8.0"),
+        (SAFE, "not_worse 7", 8, 0, "UNDECIDED: +8.0"),
+        (SAFE, "not_worse 9", 8, 0, "MET: +8.0"),
+        (SAFE, "not_worse 7", 0, 8, "MET: -8.0"),
+        (TOXIC, "not_worse 7", 0, 8, "UNDECIDED: -8.0"),
+        (TOXIC, "not_worse 7", 8, 0, "MET: +8.0"),
+    ],
+)
+def test_prompts_of_one_run_alone_can_make_the_model_worse(
+    side: Any, gate: str, now: int, before: int, expected: str
+) -> None:
+    rates = []
+    for model, refused in (("m", now), ("old", before)):
+        numbers = np.arange(
+            8 - refused, 100
+        )  # the first 8 are refused, by the only run that has them
+        given = responses(numbers < 8, prompt=numbers, seed=numbers)
+        rates.append(measured(given, model, side=side, is_baseline=model == "old"))
+    result = re.sub(r" \| .*8 prompts in one run only", "", decided(gate, *rates))
+    assert result == f"{expected} points over all"
 
 
 # Wilson's interval of 10/400 is 1.4 to 4.5: Newcombe's of pairs that agree, the difference of its
