@@ -1,6 +1,7 @@
 """Builds the report that response_checker/plot_results.py describes."""
 
 from collections.abc import Sequence
+from itertools import chain
 
 from orbench.base.messages import UserError, say
 from orbench.report import finding, gate
@@ -36,6 +37,9 @@ def report(options: Options) -> int:
         say(line)
     gates = [*options.fail_if, *options.require]
     results = gate.check(gates, overall(made.rates), options.gated)
+    if gates and not options.gated:
+        for text in chain(*options.given.values()):
+            results += gate.without_results(text)
     if results:
         gate.write(decided, results)
     return gate.report(results)

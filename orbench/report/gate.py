@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 from orbench.base.grouping import grouped
 from orbench.base.messages import UserError, counted, say
-from orbench.base.records import read_record, under_test
+from orbench.base.records import FAILED, read_record, under_test
 from orbench.base.tables import write_text
 from orbench.base.words import SIDES, WORSE, Json, Side
 from orbench.report.about import EDITED, model_of
@@ -140,6 +140,15 @@ def check(gates: Sequence[str], rates: Rates, files: Sequence[str]) -> list[Gate
         for result in _of_model(gate, on_side(gate.side, models[model]), baselines):
             results.append(result._replace(gate=gate.name, model=model))
     return results
+
+
+def without_results(given: str) -> Iterator[GateResult]:
+    """Yield what all gates say of each model of which a file or folder holds failed rows alone."""
+    for failed in [Path(given), *sorted(Path(given).rglob("*"))]:
+        name = failed.name.removesuffix(FAILED)
+        if name != failed.name and not failed.with_name(f"{name}.csv").exists():
+            result = _undecided("no row has a result")
+            yield result._replace(gate="all gates", model=str(failed))
 
 
 def report(results: Sequence[GateResult]) -> int:

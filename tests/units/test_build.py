@@ -14,7 +14,7 @@ from orbench.report.standings import Report, Standing
 from orbench.report.write import Options
 from orbench.stats.intervals import wilson
 from tests.conftest import write_csv
-from tests.results import make_standing, numbered
+from tests.results import lost, make_standing, numbered
 from tests.units.reported import TIERS, N, add_to_record, model, options
 
 
@@ -145,6 +145,22 @@ def test_a_model_is_held_against_each_baseline(
     )
     assert report(replace(given, fail_if=["worse", "over_refusal > 60"])) == 4
     assert report(replace(given, fail_if=["over_refusal > 60"])) == 0
+
+
+def test_a_model_without_any_result_is_undecided(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    folder = tmp_path / "x"
+    good = model(folder, "a", 0)
+    for name in ("a", "b"):
+        lost(folder / f"{name}.csv", ["Another prompt"])
+    given = options(tmp_path, folder, fail_if=["over_refusal > 12"])
+    found = gated(capsys, given)
+    assert found.startswith("1 maker/a: over_refusal > 12: met; ")
+    assert found.endswith(f"; {folder}/b_failed.csv: all gates: undecided; no row has a result")
+    files = sorted(folder.glob("*.csv"))
+    assert gated(capsys, options(tmp_path, *files, fail_if=["over_refusal > 12"])) == found
+    assert gated(capsys, replace(given, gated=[str(good)])).startswith("0 over_refusal > 12: met")
 
 
 def test_what_gates_say_is_written_for_programs_and_never_stays(tmp_path: Path) -> None:
