@@ -86,7 +86,7 @@ def relative(later: str, earlier: str) -> list[Comparison]:
 
 
 def test_a_change_relative_to_another_model_is_a_difference_of_paired_differences() -> None:
-    sets = "1*48+0*72 1*24+0*96", "1*12+0*108 01*6+0*108"
+    sets = "1*48+0*72 1*24+0*96", "1*12+0*108 01*6+1*4+0*104"
     (found,) = relative(*sets)
     gaps = []
     for text in sets:
@@ -112,12 +112,13 @@ def test_a_change_relative_to_another_model_is_a_difference_of_paired_difference
     ("later", "earlier", "outcome"),
     [
         ("1*48+0*72 1*48+0*72", "1*12+0*108 1*12+0*108", Outcome.NO_DIFFERENCE),  # harder prompts
-        ("1*12+0*108 1*24+0*96", "1*24+0*96 1*12+0*108", Outcome.FINDING),
+        ("1*12+0*108 1*24+0*96", "1*24+0*96 0*6+1*24+0*90", Outcome.FINDING),
+        ("1*12+0*108 1*24+0*96", "1*24+0*96 1*12+0*108", Outcome.DIFFICULTY),  # unequal before
         ("?*30+0*90 0*30+1*24+0*66", "0*120 0*120", Outcome.INCONCLUSIVE),
         ("0*30+1*24+0*66 ?*30+0*90", "0*120 0*120", Outcome.INCONCLUSIVE),
-        ("0*120 0*120", "?*30+0*90 0*30+1*24+0*66", Outcome.INCONCLUSIVE),
-        ("0*120 0*120", "0*30+1*24+0*66 ?*30+0*90", Outcome.INCONCLUSIVE),
-        ("0*120 0*120", "?*2+0*118 0*30+1*24+0*66", Outcome.FINDING),
+        ("1*24+0*96 0*120", "?*30+1*12+0*78 0*30+1*12+0*78", Outcome.INCONCLUSIVE),
+        ("0*120 1*24+0*96", "0*30+1*12+0*78 ?*30+1*12+0*78", Outcome.INCONCLUSIVE),
+        ("1*24+0*96 0*120", "?*2+1*12+0*106 0*2+1*12+0*106", Outcome.FINDING),
     ],
 )
 def test_unscored_rows_count_against_a_relative_change(

@@ -11,7 +11,7 @@ from math import nan
 from orbench.base.grouping import grouped
 from orbench.report.compare import corrected, tested
 from orbench.report.measures import Analysis, Compared, Comparison, Outcome, Rate, Rates
-from orbench.stats.core import Difference, change, difference
+from orbench.stats.core import ALPHA, Difference, change, difference
 
 Sets = tuple[Rate, Rate]  # the rates of a model on the later set, and on the earlier one
 
@@ -44,7 +44,12 @@ def _relative(model: Sets, reference: Sets) -> Comparison:
     gap = _change(model, reference, nan)
     worst = _change(model, reference, float(gap.difference <= 0))
     p_worst = worst.p if gap.difference * worst.difference > 0 else 1.0
-    return Comparison(model[0], reference[1], Compared.CHANGES, gap, p_worst=p_worst)
+    # Harder prompts change unequal rates unequally.
+    before = difference(model[1].verdicts, reference[1].verdicts, paired=True)
+    outcome = Outcome.DIFFICULTY if before.p < ALPHA else Outcome.NO_DIFFERENCE
+    return Comparison(
+        model[0], reference[1], Compared.CHANGES, gap, p_worst=p_worst, outcome=outcome
+    )
 
 
 def _change(model: Sets, reference: Sets, fill: float) -> Difference:
