@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 from pandas import DataFrame, Series  # type: ignore[import-untyped]
-from scipy.special import ndtr, ndtri  # type: ignore[import-untyped]
+from scipy.special import bdtrc, ndtr, ndtri  # type: ignore[import-untyped]
 
 from orbench.stats.core import difference
 from orbench.stats.estimates import Verdicts, by_cluster
@@ -26,6 +26,8 @@ TINY = 1e-9  # the variance of a score that separates perfectly
 ENOUGH_SEEDS = 20
 # With fewer, an interval may be too narrow if the sizes of seeds go with refusals.
 SEEDS_OF_ANY_SIZE = 60
+# Refusals, or answers, to be expected: with fewer, normal tails are too light.
+ENOUGH_EXPECTED = 3
 PRIOR = 10.0  # of log-odds, in prompts, each feature as frequent as in all of them
 
 
@@ -78,7 +80,8 @@ def goes_with_size(verdicts: Verdicts) -> bool:
 def log_odds(features: Any, refused: Array, cluster: Array) -> DataFrame:
     """Return log-odds with an informative prior (Monroe et al., Political Analysis 16 (2008)
     372-403), of prompts in place of tokens. Rewrites of a seed share words: the variance is times
-    the design effect, if above 1; what few seeds have is tested as a `difference`, too.
+    the design effect, if above 1; what few seeds have is tested as a `difference`, too, and what
+    few refusals or answers are to be expected of by a binomial test (mid-p).
 
     features: sparse, prompts x features, 1 where a prompt has one; none is in all prompts. cluster:
     seeds, by number. The table has a row per feature: the refused and the answered prompts that
@@ -93,7 +96,7 @@ def log_odds(features: Any, refused: Array, cluster: Array) -> DataFrame:
     no = sizes + PRIOR - yes
     of_refused, of_answered = np.log(yes / no)
     gap = of_refused - of_answered
-    z = gap / np.sqrt((1 / yes + 1 / no).sum(axis=0))
+    z = _of_rare(gap / np.sqrt((1 / yes + 1 / no).sum(axis=0)), counts, refused.mean())
     columns = features.tocsc()
     verdicts = Verdicts(refused * 1.0, np.arange(len(refused)), cluster)
     for term in np.flatnonzero(_adjusted(z) < ALPHA):
@@ -101,6 +104,18 @@ def log_odds(features: Any, refused: Array, cluster: Array) -> DataFrame:
         z[term] = _by_seeds(z[term], verdicts, has)
     found = DataFrame(counts.T, columns=["refused", "answered"])
     return found.assign(log_odds=gap, z=z, q=_adjusted(z))
+
+
+def _of_rare(z: Array, counts: Array, rate: float) -> Array:
+    """Return z of features, that of rare ones no larger than a binomial test's (mid-p).
+
+    counts: refused and answered prompts. rate: of refusals.
+    """
+    n = counts.sum(axis=0).astype(int)
+    more = (bdtrc(counts[0], n, rate) + bdtrc(counts[0] - 1, n, rate)) / 2
+    most = -ndtri(np.minimum(more, 1 - more))
+    is_rare = n * min(rate, 1 - rate) < ENOUGH_EXPECTED
+    return np.where(is_rare, np.clip(z, -most, most), z)
 
 
 def _by_seeds(z: float, verdicts: Verdicts, has: Array) -> float:

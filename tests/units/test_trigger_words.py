@@ -4,11 +4,13 @@ from typing import Any
 
 import numpy as np
 import pytest
-from scipy.stats import norm  # type: ignore[import-untyped]
+from scipy.sparse import csr_array  # type: ignore[import-untyped]
+from scipy.stats import binom, norm  # type: ignore[import-untyped]
 from statsmodels.stats.multitest import multipletests  # type: ignore[import-untyped]
 
 from orbench.report.analyses.trigger_words import terms_in, trigger_words
 from orbench.report.measures import Association, Outcome
+from orbench.stats import association
 from orbench.stats.core import Array, Verdicts, difference
 from tests.results import prompts_of
 from tests.units.read_results import cells_of, read_board
@@ -94,6 +96,22 @@ def test_log_odds_are_those_of_the_formula(size: int) -> None:
         assert shown == pytest.approx((*expected[one.value], q[one.value]))
         assert (one.result.side.name, one.against) == ("over_refusal", None)
     assert lines(found)[0] == "kill 1: 240, 60 10"
+
+
+@pytest.mark.parametrize("flipped", [False, True])
+def test_a_rare_word_needs_a_binomial_test(flipped: bool) -> None:
+    # 40 of 1,300 prompts are refused; of 12 with the word .37 are expected, of 130 four.
+    refused = np.arange(1300) < 40
+    rare = np.isin(np.arange(1300), [*range(4), *range(100, 108)])
+    common = np.isin(np.arange(1300), [*range(12), *range(200, 318)])
+    features = csr_array(np.column_stack([rare, common]) * 1)
+    share = 40 / 1300
+    p = 2 * (binom.sf(4, 12, share) + binom.pmf(4, 12, share) / 2)
+    z = association.log_odds(features, refused ^ flipped, np.arange(1300)).z
+    sign = -1 if flipped else 1
+    assert sign * z[0] == pytest.approx(norm.isf(p / 2)) and sign * z[0] < 4
+    _, of_common = log_odds(common, refused, np.arange(1300))
+    assert sign * z[1] == pytest.approx(of_common) and norm.sf(of_common) < 0.001
 
 
 @pytest.mark.parametrize(
