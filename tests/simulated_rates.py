@@ -419,7 +419,7 @@ def corrected_gap_cells() -> Iterator[Cell]:
         groups = [GAP, GAP_WIDTH]
         if not apart:
             groups.append(GAP_TYPE_I)
-        elif labels >= 100:
+        elif labels >= 100 and not seeds:
             groups.append(GAP_POWER)
         name = f"{100 * apart:g} points apart, {labels} prompts labeled{design}"
         yield Cell(name, tuple(groups), partial(draw, labels, apart, seeds))
