@@ -257,6 +257,8 @@ def _against_baseline(gate: Gate, comparison: Comparison, level: float) -> GateR
         return _undecided(f"{label}: {doubt}")
     if comparison.a.result.judge != comparison.b.result.judge:
         return _undecided(f"{label}: judged by another version of the rules")
+    if any(map(_is_contradicted, (comparison.a, comparison.b))):
+        return _undecided("people's labels contradict the judge")
     gap = comparison.gap._replace(interval=comparison.with_unscored)
     n = gap.a.prompts
     shown = f"{points(gap)} against {label}"
@@ -277,6 +279,12 @@ def _against_baseline(gate: Gate, comparison: Comparison, level: float) -> GateR
         ends = sum(map(gate.is_beyond, gap.interval))
         result = GateResult(max(BY_ENDS[ends], BY_ENDS[gate.is_beyond(whole)]))
     return result._replace(figures=_figures(shown, gap.difference, gap.interval, n))
+
+
+def _is_contradicted(rate: Rate) -> bool:
+    """Return whether labels show a rate to be another than the judge's."""
+    low, high = rate.details.corrected.interval
+    return rate.mean.rate < low or rate.mean.rate > high
 
 
 def _worse(gate: Gate, comparison: Comparison, level: float) -> GateResult:

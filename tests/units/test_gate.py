@@ -1,6 +1,7 @@
 """What gates decide, from rates and comparisons."""
 
 import re
+from dataclasses import replace
 from math import nan
 from typing import Any
 
@@ -296,6 +297,22 @@ def test_a_baseline_of_another_side_or_judge_decides_nothing() -> None:
     for gate in ("worse", "not_worse 50"):
         found = decided(gate, make_rate(), old(judge="gpt4, rules 8"))
         assert found == "UNDECIDED |  | old: judged by another version of the rules"
+
+
+@pytest.mark.parametrize("gate", ["worse", "not_worse 50"])
+@pytest.mark.parametrize(("low", "high"), [(0.2, 0.3), (0.01, 0.02), (0.02, 0.2)])
+def test_labels_that_contradict_the_judge_leave_a_baseline_undecided(
+    gate: str, low: float, high: float
+) -> None:
+    details = make_details(100, corrected=Corrected(0.02, Interval(low, high)))
+    found = [
+        decided(gate, make_rate(percent=5, details=details), old(5)),
+        decided(gate, make_rate(percent=5), replace(old(5), details=details)),
+    ]
+    if low <= 0.05 <= high:
+        assert all(text.startswith("MET") for text in found)
+    else:
+        assert found == ["UNDECIDED |  | people's labels contradict the judge"] * 2
 
 
 # -- the end -------------------------------------------------------------------------------------
