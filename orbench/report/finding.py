@@ -8,7 +8,7 @@ import numpy as np
 from orbench.base.grouping import grouped
 from orbench.base.messages import listed
 from orbench.base.words import Lines
-from orbench.report.measures import Comparisons, Outcome
+from orbench.report.measures import Comparison, Comparisons, Outcome
 from orbench.report.numerals import percent
 from orbench.report.sentences import equivalence, remarks
 from orbench.report.standings import Board, Report, Standing
@@ -16,14 +16,37 @@ from orbench.stats.intervals import Interval
 
 UNLABELED = "errors of the judge that differ between the models are not covered"
 
-
 def findings(report: Report) -> Lines:
-    """Yield the finding on each group of models with the same prompts and judge."""
+    """Yield whether judges agree, then the finding on each group of models with the same prompts
+    and judge.
+    """
     compared = report.of_models()
+    ranked = {rate for model in report.board if model.is_ranked for rate in model.sides}
+    yield from _agreement([one for one in compared if {one.a, one.b} <= ranked])
     for models in grouped(report.board, lambda standing: standing.group).values():
         finding = ". ".join(dict.fromkeys(_sentences(models, compared)))
         part = models[0].part
         yield f"{part}: {finding}." if part else f"{finding}."
+
+
+def _agreement(compared: Comparisons) -> Lines:
+    """Yield whether several judges of the same models give the same findings, if there are some."""
+    judges = set[str]()
+    same = "the same"
+    for tests in grouped(compared, _pair).values():
+        shown = {test.is_finding and test.worse.result.label for test in tests}
+        if len(tests) > 1 and any(shown):
+            judges |= {test.judge for test in tests}
+            if len(shown) > 1:
+                same = "different"
+    if judges:
+        yield f"{' and '.join(sorted(judges))} give {same} findings."
+
+
+def _pair(comparison: Comparison) -> tuple[str, ...]:
+    """Return what is compared, by whatever judge."""
+    of_a = comparison.a.result
+    return of_a.side.name, of_a.prompt_set, of_a.label, comparison.b.result.label
 
 
 def _sentences(models: Board, compared: Comparisons) -> Lines:

@@ -183,6 +183,33 @@ def test_the_largest_detectable_difference_counts_if_all_are_known() -> None:
     assert line.endswith(": no difference shown.")
 
 
+@pytest.mark.parametrize(
+    ("of_k", "of_j", "said"),
+    [
+        ("safe a<b", "safe a<b, safe b=c", "j and k give the same findings."),
+        ("safe a<b", "safe b<a", "j and k give different findings."),
+        ("safe a<b", "safe a=b", "j and k give different findings."),
+        ("safe a=b", "safe a=b, safe b<c", ""),  # none in common
+        ("safe a<b", "safe a<c", ""),
+    ],
+)
+def test_judges_of_the_same_models_give_the_same_findings(of_k: str, of_j: str, said: str) -> None:
+    every = []
+    shown = []
+    # A finding is one of the given rates, whatever the order of the two names.
+    higher = {"a<b": 32, "b<a": 2}
+    for judge, pairs in (("k", of_k), ("j", of_j)):
+        of_b = higher.get(pairs[5:8], 32)
+        text = f"a 1 12 -, b 2 {of_b} -, c 3 42 -"
+        board = models(text, judge=judge, judge_any_version=judge)
+        every += board
+        shown += comparisons(pairs.replace("b<a", "a<b"), board)
+    assert (found(every, shown)[0] == said) == bool(said)
+    assert not any("give" in line for line in found(every, shown)[1:])
+    board = models("a unranked=u 12 -, b 2 32 -", judge="j", judge_any_version="j")
+    assert "give" not in found(every[:3] + board, shown[:1] + comparisons("safe a<b", board))[0]
+
+
 def test_models_within_the_margin_are_said_to_be() -> None:
     within = "within 2 points of each other"
     assert f"shown, {within}; a true" in headline("a 1-2 12 -, b 1-2 12 -", "safe a=b", within=2.0)
