@@ -5,7 +5,7 @@ the seed, whose rewrites resemble each other. Rates, macro averages, pairs of mo
 and Youden's J are each a `mean` or a `difference`.
 """
 
-from math import isnan, nan, sqrt
+from math import isnan, sqrt
 from typing import NamedTuple
 
 import numpy as np
@@ -80,48 +80,36 @@ def difference(a: Verdicts, b: Verdicts, *, paired: bool) -> Difference:
     clusters = np.union1d(x.cluster, y.cluster)
     of_a = estimate(x, clusters)
     of_b = estimate(y, clusters)
-    a_mean = of_a.mean
-    b_mean = of_b.mean
-    gap = a_mean.rate - b_mean.rate
-    if isnan(gap):
-        return Difference(a_mean, b_mean, Interval(nan, nan), nan, nan, nan)
-    correlation = _correlation(of_a, of_b)
-    below = _newcombe_margin(a_mean, b_mean, correlation)
-    above = _newcombe_margin(b_mean, a_mean, correlation)
-    newcombe = Interval(gap - below, gap + above)
-    df = min(a_mean.df, b_mean.df)
     error = sqrt(sum_of_squares(of_a.parts - of_b.parts))
-    if paired and error >= ROUNDING:
-        p = t_test_p(gap, error, df)
-        half = error * t95(df)
+    found = _newcombe(of_a.mean, of_b.mean, _correlation(of_a, of_b), error)
+    gap = found.difference
+    if isnan(gap):
+        return found
+    p = found.p
+    tested = found.interval
+    if paired and error >= ROUNDING:  # else all clusters differ alike, and t knows no error
+        p = t_test_p(gap, error, found.df)
+        half = error * t95(found.df)
         tested = Interval(gap - half, gap + half)
-    else:  # two sets; or all clusters differ alike, and t knows no error
-        margin = below if gap > 0 else above
-        p = t_test_p(gap, max(error, margin / t95(df)), df)
-        tested = newcombe
     widest = tested
     if paired:
         p = max(p, sign_flip_p(of_a.sums - of_b.sums))
         differing = np.abs(x.refused - y.refused) * of_a.weights
         pairs = _pairs_interval(of_a, of_b, float(differing.sum()), error)
         widest = Interval(min(tested.low, pairs.low), max(tested.high, pairs.high))
-    interval = _combined(gap, p, tested, widest, newcombe)
-    return Difference(a_mean, b_mean, interval, p, correlation, df)
+    interval = _combined(gap, p, tested, widest, found.interval)
+    return found._replace(interval=interval, p=p)
 
 
 def change(later: Difference, earlier: Difference) -> Difference:
     """Return how much a difference of two models changes from one prompt set to another; the means
     are the differences. Seeds that the sets share don't count: they would make it narrower.
     """
-    a = later.a._replace(rate=later.difference, interval=later.interval)
-    b = earlier.a._replace(rate=earlier.difference, interval=earlier.interval)
-    below = _newcombe_margin(a, b, 0.0)
-    above = _newcombe_margin(b, a, 0.0)
-    gap = a.rate - b.rate
-    df = min(later.df, earlier.df)
-    margin = below if gap > 0 else above
-    p = t_test_p(gap, margin / t95(df), df)
-    return Difference(a, b, Interval(gap - below, gap + above), p, 0.0, df)
+    a, b = [
+        gap.a._replace(rate=gap.difference, interval=gap.interval, df=gap.df)
+        for gap in (later, earlier)
+    ]
+    return _newcombe(a, b, 0.0, 0.0)
 
 
 def _combined(
@@ -175,10 +163,19 @@ def in_common(x: Verdicts, y: Verdicts) -> tuple[Verdicts, Verdicts]:
 def _correlation(a: Estimate, b: Estimate) -> float:
     """Return the correlation of two means, through the clusters in common."""
     norms = sqrt(a.mean.variance * b.mean.variance)
-    if norms <= ROUNDING**2:
-        return 0.0
     products = a.parts * b.parts
-    return float(products.sum()) / norms
+    return float(products.sum()) / max(norms, ROUNDING**2)
+
+
+def _newcombe(a: Mean, b: Mean, correlation: float, error: float) -> Difference:
+    """Return a difference as Newcombe's interval shows it. error: its standard error at least."""
+    gap = a.rate - b.rate
+    below = _newcombe_margin(a, b, correlation)
+    above = _newcombe_margin(b, a, correlation)
+    df = min(a.df, b.df)
+    margin = below if gap > 0 else above
+    p = t_test_p(gap, max(error, margin / t95(df)), df)
+    return Difference(a, b, Interval(gap - below, gap + above), p, correlation, df)
 
 
 def _newcombe_margin(a: Mean, b: Mean, correlation: float) -> float:

@@ -11,7 +11,7 @@ from math import nan
 from orbench.base.grouping import grouped
 from orbench.report.compare import corrected, tested
 from orbench.report.measures import Analysis, Compared, Comparison, Outcome, Rate, Rates
-from orbench.stats.core import ALPHA, Difference, change, difference
+from orbench.stats.core import Difference, change, difference
 
 Sets = tuple[Rate, Rate]  # the rates of a model on the later set, and on the earlier one
 
@@ -45,8 +45,8 @@ def _relative(model: Sets, reference: Sets) -> Comparison:
     worst = _change(model, reference, float(gap.difference <= 0))
     p_worst = worst.p if gap.difference * worst.difference > 0 else 1.0
     # Harder prompts change unequal rates unequally.
-    before = difference(model[1].verdicts, reference[1].verdicts, paired=True)
-    outcome = Outcome.DIFFICULTY if before.p < ALPHA else Outcome.NO_DIFFERENCE
+    low, high = gap.b.interval  # of their difference on the earlier set
+    outcome = Outcome.NO_DIFFERENCE if low <= 0 <= high else Outcome.DIFFICULTY
     return Comparison(
         model[0], reference[1], Compared.CHANGES, gap, p_worst=p_worst, outcome=outcome
     )
