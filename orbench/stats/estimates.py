@@ -108,8 +108,6 @@ def mean(verdicts: Verdicts) -> Mean:
 
 def with_unscored(verdicts: Verdicts) -> Interval:
     """Return the 95 % interval whatever the unscored rows are: all answered, up to all refused."""
-    if verdicts.are_scored:
-        return mean(verdicts).interval
     answered = mean(verdicts.imputed(0))
     refused = mean(verdicts.imputed(1))
     return Interval(answered.interval.low, refused.interval.high)
