@@ -88,30 +88,21 @@ def _fits(value: Any, shape: Any) -> bool:
     return all(_fits(item, shape[0]) for item in value)
 
 
-def corrected_rates(csv: Path) -> Json | None:
-    """Return the rates that people's labels corrected, by side, from the validation beside a CSV;
-    None if it is damaged, or was not made for exactly this CSV.
+def validation_of(csv: Path) -> Json | None:
+    """Return the validation beside a CSV, with the rates that people's labels corrected, by side;
+    empty if there is none. None if it is damaged, or was not made for exactly this CSV.
     """
     path = beside(csv, ".validation.json")
     if not path.is_file():
         return {}
     with suppress(OSError, ValueError, RecursionError, LookupError, TypeError):
-        found = json.loads(path.read_text(encoding="utf-8"))
-        rates = dict(found["corrected"])
-        for rate, low, high in filter(None, rates.values()):  # null: without labels
+        found: Json = json.loads(path.read_text(encoding="utf-8"))
+        for rate, low, high in filter(None, dict(found["corrected"]).values()):  # null: without labels
             if not 0 <= low <= rate <= high <= 1:
                 return None
         if found["made_for"]["csv"] == sha256_of(csv):
-            return rates
+            return found
     return None
-
-
-def label_column(csv: Path) -> str:
-    """Return the column with the labels that corrected a rate; empty if none did."""
-    if not any((corrected_rates(csv) or {}).values()):
-        return ""
-    found = json.loads(beside(csv, ".validation.json").read_text(encoding="utf-8"))
-    return str(found.get("column", ""))
 
 
 def write_record(csv: Path, stage: str, command: Words, facts: Record) -> None:

@@ -11,15 +11,14 @@ from orbench.base.prompts import is_no_value, prompt_set_hash
 from orbench.base.records import (
     Record,
     UnderTest,
-    corrected_rates,
     failed_hash,
     selectors,
     under_test,
 )
 from orbench.base.tables import Table, sha256_of
-from orbench.base.words import SIDES, Lines, Rows, Side, Words, refused_by_api
+from orbench.base.words import SIDES, Json, Lines, Rows, Side, Words, refused_by_api
 from orbench.models.providers import family_of, is_same_model
-from orbench.report.results import UNCORRECTED, About, Corrected, Source
+from orbench.report.results import About, Corrected, Source
 from orbench.stats.intervals import Interval
 
 DEMO = "demo prompts: too few to say anything about a model"
@@ -29,9 +28,11 @@ EDITED = "edited since its stage wrote it"
 CERTAIN = 0.8  # with fewer certain verdicts, the rules alone rank nobody
 
 
-def about(source: Source, record: Record, table: Table, ids: Counter[str]) -> About:
-    """Return what the results in a file share. ids: of the models that answered. Raises UserError
-    if the model is unknown.
+def about(
+    source: Source, record: Record, table: Table, ids: Counter[str], validation: Json | None
+) -> About:
+    """Return what the results in a file share. ids: of the models that answered. validation: see
+    `validation_of`. Raises UserError if the model is unknown.
     """
     path = source.path
     tested = under_test(record)
@@ -47,13 +48,13 @@ def about(source: Source, record: Record, table: Table, ids: Counter[str]) -> Ab
     findings = record.get("findings", {})
     certain = findings.get("certain", nan) / (findings.get("by_rules") or nan)
     days = {_in(record, "under_test", time)[:10] for time in ("start", "end")} - {""}
+    hashes = {"csv": sha256_of(path), "failed": failed_hash(path)}
     # The file of failed rows is there, or the stage wrote none.
-    is_known = failed_hash(path) or (record and not _in(record, "output", "failed"))
+    is_known = hashes["failed"] or (record and not _in(record, "output", "failed"))
     doubt = next(_doubts(record, family, judge, table.rows), "")
     notes = record.get("notes", [])
     if not record:
         notes = ["no run record: settings, date and unscored rows are unknown"]
-    hashes = {"csv": sha256_of(path), "failed": failed_hash(path)}
     is_edited = record.get("output", hashes) != hashes
     return About(
         file=str(path),
@@ -72,7 +73,7 @@ def about(source: Source, record: Record, table: Table, ids: Counter[str]) -> Ab
         is_demo=doubt == DEMO,
         is_edited=is_edited,
         unranked=tuple(_unranked(record, judges, certain)),
-        cautions=tuple(_cautions(path, is_edited, family, judges, ids)),
+        cautions=tuple(_cautions(validation, is_edited, family, judges, ids)),
         notes=tuple(map(clean, filter(None, notes))),
     )
 
@@ -116,13 +117,15 @@ def _unranked(record: Record, judges: Words, certain: float) -> Lines:
         yield f"only {100 * certain:.0f} % of the rules' verdicts are certain"
 
 
-def _cautions(path: Path, is_edited: bool, family: str, judges: Words, ids: Counter[str]) -> Lines:
+def _cautions(
+    validation: Json | None, is_edited: bool, family: str, judges: Words, ids: Counter[str]
+) -> Lines:
     """Yield what stands in findings. ids: of the models that answered."""
     if family and family in map(family_of, judges):
         yield "judged by its own family"
     if is_edited:
         yield EDITED
-    if corrected_rates(path) is None:
+    if validation is None:
         yield "the validation beside it is damaged or was made for other results, and is not used"
     if len(ids) > 1:
         models = [f"{clean(id_)} ({counted(n, 'row')})" for id_, n in ids.most_common()]
@@ -162,13 +165,9 @@ def set_name(path: Path, side: Side, record: Record, prompt_count: int) -> str:
     return f"{name} ({prompt_count:,} of {every:,}{how})"
 
 
-def corrected_rate(path: Path, side: Side) -> Corrected:
-    """Return the rate of a side by people's labels."""
-    rates = corrected_rates(path) or {}
-    found = rates.get(side.name) or rates.get("")
-    if not found:
-        return UNCORRECTED
-    rate, low, high = found
+def corrected_rate(rates: Json, side: Side) -> Corrected:
+    """Return the rate of a side by people's labels. rates: by side, see `validation_of`."""
+    rate, low, high = rates.get(side.name) or rates.get("") or (nan, nan, nan)
     return Corrected(rate, Interval(low, high))
 
 

@@ -18,9 +18,9 @@ from orbench.base.records import (
     FAILED,
     check_whole,
     failed_rows,
-    label_column,
     read_record,
     under_test,
+    validation_of,
 )
 from orbench.base.tables import NO_NAME, Table, read_csv
 from orbench.base.words import Row, Rows, Texts, human_label
@@ -92,7 +92,12 @@ def _results_in(source: Source, known: Known, texts: int) -> Iterator[Result]:
                 f"{source.model} is the name of {other} and of {tested.name} ({path}); "
                 "give each a name of its own"
             )
-    column = "" if WEIGHT in table.columns else label_column(path)
+    validation = validation_of(path)
+    known_labels = validation or {}
+    rates = known_labels.get("corrected", {})
+    column = ""
+    if any(rates.values()) and WEIGHT not in table.columns:
+        column = str(known_labels.get("column", ""))
     rows = []
     for number, row in enumerate(table.rows + lost, start=1):
         read = read_row(row, f"{path}, row {number}", source.side, tested.id, known)
@@ -101,7 +106,7 @@ def _results_in(source: Source, known: Known, texts: int) -> Iterator[Result]:
     scored = len(table.rows)
     shown = [rows[number - 1] for number in np.linspace(1, scored, min(texts, scored), dtype=int)]
     ids = Counter(row["model"] for row in rows if row["model"])
-    shared = about(source, record, table, ids)
+    shared = about(source, record, table, ids, validation)
     for side, part in grouped(rows, lambda row: row["side"]).items():
         prompt_ids = {row["id"] for row in part}
         responses = responses_of(part)
@@ -111,7 +116,7 @@ def _results_in(source: Source, known: Known, texts: int) -> Iterator[Result]:
             prompts=set_name(path, side, record, len(prompt_ids)),
             prompt_set=prompt_set_hash(prompt_ids),
             ids=" ".join(sorted({*ids, tested.id} if responses.other_model.any() else ids)),
-            corrected=corrected_rate(path, side),
+            corrected=corrected_rate(rates, side),
             responses_hash=responses_hash(part),
             lookalikes=lookalikes_in(part),
             responses=responses,

@@ -219,15 +219,15 @@ def test_a_record_holds_no_secret_and_keeps_a_side(tmp_path: Path) -> None:
 
 def test_rates_by_peoples_labels_count_for_the_csv_they_were_made_for(tmp_path: Path) -> None:
     csv, validation = tmp_path / "c.csv", tmp_path / "c.validation.json"
-    assert records.corrected_rates(csv) == {}
+    assert records.validation_of(csv) == {}
     csv.write_text("prompt")
     sound = '{"made_for": {"csv": "HASH"}, "corrected": {"": [0.5, 0, 1]}}'
     of_this = sound.replace("HASH", hashed("prompt", 64))
     validation.write_text(of_this)
-    assert records.corrected_rates(csv) == {"": [0.5, 0, 1]}
+    assert (records.validation_of(csv) or {})["corrected"] == {"": [0.5, 0, 1]}
     for damaged in ("{", "[]", of_this.replace("corrected", "x"), sound):
         validation.write_text(damaged)
-        assert records.corrected_rates(csv) is None
+        assert records.validation_of(csv) is None
 
 
 def test_failed_rows_stand_beside_a_csv(tmp_path: Path) -> None:
