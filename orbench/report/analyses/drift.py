@@ -7,11 +7,15 @@ changes than another one that was measured on both sets may be one.
 from dataclasses import replace
 from itertools import chain, combinations
 from math import nan
+from operator import attrgetter
 
 from orbench.base.grouping import grouped
 from orbench.report.compare import corrected, tested
 from orbench.report.measures import Analysis, Compared, Comparison, Outcome, Rate, Rates
 from orbench.stats.core import Difference, change, difference
+
+# What two models must share for their changes to be compared.
+_prompts = attrgetter("side.name", "result.judge", "result.prompt_set")
 
 Sets = tuple[Rate, Rate]  # the rates of a model on the later set, and on the earlier one
 
@@ -23,7 +27,7 @@ def drift(rates: Rates) -> Analysis:
     """
     sound = [rate for rate in rates if not rate.result.doubt]
     changes = []
-    groups = grouped(sound, lambda rate: (rate.side.name, rate.result.judge, rate.result.label))
+    groups = grouped(sound, attrgetter("side.name", "result.judge", "result.label"))
     for _, of_model in sorted(groups.items()):
         for before, after in combinations(of_model, 2):
             changes.append((after, before))
@@ -32,11 +36,6 @@ def drift(rates: Rates) -> Analysis:
     pairs = chain.from_iterable(combinations(models, 2) for models in same_sets.values())
     relative = [_relative(*models) for models in pairs]
     return Analysis(comparisons=[*alone, *corrected(relative)])
-
-
-def _prompts(rate: Rate) -> tuple[str, str, str]:
-    """Return what two models must share for their changes to be compared."""
-    return rate.side.name, rate.result.judge, rate.result.prompt_set
 
 
 def _relative(model: Sets, reference: Sets) -> Comparison:

@@ -2,7 +2,6 @@
 refuse the one and answer the other?
 """
 
-from collections import defaultdict
 from collections.abc import Iterator
 from itertools import chain, combinations
 from operator import attrgetter
@@ -15,7 +14,7 @@ from orbench.base.words import UNCATEGORIZED
 from orbench.report.about import UNKNOWN_JUDGE
 from orbench.report.analyses.tiers import results_on, scales
 from orbench.report.compare import tested
-from orbench.report.measures import Analysis, Compared, Counted, Kind, Rate, Subset
+from orbench.report.measures import Analysis, Compared, Counted, Kind, Pair, Rate, Subset
 from orbench.report.results import Responses, Result
 from orbench.report.standings import Board, Standing
 from orbench.stats.core import mean
@@ -26,14 +25,15 @@ def pairs(board: Board) -> Analysis:
     seed is refused and the rewrite answered. Both are given for all pairs and by category.
     """
     rates = []
-    rivals = defaultdict[bool, list[tuple[Rate, Rate]]](list)
+    rivals: list[Pair] = []
     for step in _steps(board):
         rates += step
         groups = grouped(step, attrgetter("counted", "subset", "result.judge"))
-        for (counted, subset, judge), group in groups.items():
+        for (counted, _, judge), group in groups.items():
             if counted is Counted.RIGHT and judge != UNKNOWN_JUDGE:
-                rivals[subset.category == ""] += combinations(group, 2)
-    tests = [tested(Compared.PAIRS, family) for family in rivals.values()]
+                rivals += combinations(group, 2)
+    families = grouped(rivals, lambda pair: pair[0].subset.category == "")
+    tests = [tested(Compared.PAIRS, family) for family in families.values()]
     return Analysis(rates, [*chain(*tests)])
 
 

@@ -8,6 +8,7 @@ and A. Stuart do along a series (Biometrika 42 (1955) 80-95). How seeds differ h
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from itertools import chain, pairwise, product
+from operator import attrgetter
 from typing import NamedTuple
 
 import numpy as np
@@ -59,9 +60,9 @@ def scales(board: Board) -> Iterator[Scale]:
 
     They are compared across both sides unless these have a tier in common.
     """
-    for standings in grouped(board, lambda one: one.group).values():
+    for standings in grouped(board, attrgetter("group")).values():
         results = [result for standing in standings for result in standing.results]
-        responses = merged(sorted(results, key=lambda one: one.number)).responses
+        responses = merged(sorted(results, key=attrgetter("number"))).responses
         of_tiers = Series(responses.is_toxic).groupby(responses.tier, sort=False)
         sides = of_tiers.nunique().drop("", errors="ignore")
         within = [BOTH]
