@@ -81,7 +81,10 @@ def difference(a: Verdicts, b: Verdicts, *, paired: bool) -> Difference:
     of_a = estimate(x, clusters)
     of_b = estimate(y, clusters)
     error = sqrt(sum_of_squares(of_a.parts - of_b.parts))
-    found = _newcombe(of_a.mean, of_b.mean, _correlation(of_a, of_b), error)
+    products = of_a.parts * of_b.parts
+    norms = sqrt(of_a.mean.variance * of_b.mean.variance)
+    correlation = float(products.sum()) / max(norms, ROUNDING**2)
+    found = _newcombe(of_a.mean, of_b.mean, correlation, error)
     gap = found.difference
     if isnan(gap):
         return found
@@ -158,13 +161,6 @@ def in_common(x: Verdicts, y: Verdicts) -> tuple[Verdicts, Verdicts]:
     y = y.where(np.isin(y.prompt, x.prompt))
     fewer = min(x.cluster, y.cluster, key=lambda cluster: len(np.unique(cluster)))
     return x._replace(cluster=fewer), y._replace(cluster=fewer)
-
-
-def _correlation(a: Estimate, b: Estimate) -> float:
-    """Return the correlation of two means, through the clusters in common."""
-    norms = sqrt(a.mean.variance * b.mean.variance)
-    products = a.parts * b.parts
-    return float(products.sum()) / max(norms, ROUNDING**2)
 
 
 def _newcombe(a: Mean, b: Mean, correlation: float, error: float) -> Difference:
