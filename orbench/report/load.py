@@ -16,6 +16,7 @@ from orbench.base.messages import UserError, clean
 from orbench.base.prompts import prompt_id_of, prompt_set_hash
 from orbench.base.records import (
     FAILED,
+    Record,
     check_whole,
     failed_rows,
     read_record,
@@ -79,9 +80,7 @@ def _results_in(source: Source, known: Known, texts: int) -> Iterator[Result]:
     record = read_record(path)
     check_whole(path, record)
     table = read_csv(path, ["prompt"])
-    _check_stage(table)
-    if not record:  # else the column came with the prompts
-        _check_one_model(table)
+    _check_table(table, record)
     lost = failed_rows(path)
     _check_apart(table, lost)
     tested = under_test(record)
@@ -124,8 +123,10 @@ def _results_in(source: Source, known: Known, texts: int) -> Iterator[Result]:
         )
 
 
-def _check_stage(table: Table) -> None:
-    """Raise UserError if neither stage 4 nor stage 5 wrote the file, or it holds failed rows."""
+def _check_table(table: Table, record: Record) -> None:
+    """Raise UserError if neither stage 4 nor stage 5 wrote the file, or it holds failed rows; or,
+    without a record, several models in a column `model`, in any letter case.
+    """
     columns = table.columns
     without = {"answer_category", "is_rejected"}.isdisjoint(columns)
     if without or not table.rows or "error_type" in columns:
@@ -133,11 +134,9 @@ def _check_stage(table: Table) -> None:
             f"{table.path} does not hold results of stage 4 ('is_rejected') or stage 5 "
             f"('answer_category'); its columns: {clean(', '.join(columns))}"
         )
-
-
-def _check_one_model(table: Table) -> None:
-    """Raise UserError if a column `model`, in any letter case, holds several."""
-    for column in table.columns:
+    if record:  # the column came with the prompts
+        return
+    for column in columns:
         models = {row[column] for row in table.rows} - {""}
         if column.lower() == "model" and len(models) > 1:
             raise UserError(
