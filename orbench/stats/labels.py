@@ -1,6 +1,7 @@
 """A rate by a judge, corrected by people's labels on some of the rows."""
 
 import numpy as np
+from pandas import Series  # type: ignore[import-untyped]
 
 from orbench.stats.core import Verdicts, in_common, mean
 from orbench.stats.estimates import estimate
@@ -63,8 +64,7 @@ def corrected_difference(
     if not n:
         return None
     judged = _halved(a, b)
-    labels = np.full(len(judged.prompt), np.nan)
-    labels[np.isin(judged.prompt, labeled.prompt)] = labeled.refused
+    labels = Series(labeled.refused, labeled.prompt).reindex(judged.prompt).to_numpy()
     rate, low, high = corrected(judged, labels)
     return 2 * rate - 1, Interval(2 * low - 1, 2 * high - 1), n
 
