@@ -66,6 +66,10 @@ class Difference(NamedTuple):
         """Rate a minus rate b."""
         return self.a.rate - self.b.rate
 
+    def p_toward(self, other: "Difference") -> float:
+        """Return p; 1 where the other difference has not the same sign."""
+        return self.p if self.difference * other.difference > 0 else 1.0
+
 
 def difference(a: Verdicts, b: Verdicts, *, paired: bool) -> Difference:
     """Return mean a minus mean b.
@@ -148,9 +152,7 @@ def worst_case_p(a: Verdicts, b: Verdicts, found: Difference, paired: bool = Tru
         return found.p
     fill = float(found.difference <= 0)  # what lowers the higher rate, or raises the lower one
     worst = difference(a.imputed(fill), b.imputed(1 - fill), paired=paired)
-    if found.difference * worst.difference > 0:
-        return worst.p
-    return 1.0
+    return worst.p_toward(found)
 
 
 def in_common(x: Verdicts, y: Verdicts) -> tuple[Verdicts, Verdicts]:

@@ -42,12 +42,11 @@ def _relative(model: Sets, reference: Sets) -> Comparison:
     """Return how much more a model changes than another one, before correction."""
     gap = _change(model, reference, nan)
     worst = _change(model, reference, float(gap.difference <= 0))
-    p_worst = worst.p if gap.difference * worst.difference > 0 else 1.0
     # Harder prompts change unequal rates unequally.
     low, high = gap.b.interval  # of their difference on the earlier set
     outcome = Outcome.NO_DIFFERENCE if low <= 0 <= high else Outcome.DIFFICULTY
     return Comparison(
-        model[0], reference[1], Compared.CHANGES, gap, p_worst=p_worst, outcome=outcome
+        model[0], reference[1], Compared.CHANGES, gap, p_worst=worst.p_toward(gap), outcome=outcome
     )
 
 

@@ -52,7 +52,7 @@ def _held(finding: Difference, a: Result, b: Result, labels: Labels | None) -> I
     for (of_a, of_b), fill in product(subsets, fills):
         gap = difference(of_a.imputed(fill), of_b.imputed(fill), paired=True)
         if gap.a.prompts:
-            yield gap.p < ALPHA and gap.difference * finding.difference > 0
+            yield gap.p_toward(finding) < ALPHA
 
 
 def _subsets(result: Result, labels: Labels | None) -> Iterator[Verdicts]:
