@@ -7,7 +7,7 @@ too, and its key tells the file of each. Stage 5 reads its labels (`--validate_a
 """
 
 import random
-from collections import Counter, defaultdict
+from collections import defaultdict
 from itertools import combinations
 from pathlib import Path
 
@@ -29,15 +29,19 @@ RATINGS = ("prompt", "annotator", "label", "weight")
 KEY_NAME = "sheet_key.csv"
 
 
-def even_sample(categories: Words, size: int, seed: int) -> list[int]:
-    """Draw places, as many of each category; what a small one lacks comes from the larger ones."""
+def even_sample(categories: Words, size: int, seed: int) -> dict[int, float]:
+    """Draw places, as many of each category; what a small one lacks comes from the larger ones.
+
+    Return how many places of its category a drawn one stands for.
+    """
     members = grouped(range(len(categories)), categories.__getitem__)
-    drawn = []
+    drawn = {}
     left = len(members)
     for category in sorted(members, key=lambda name: (len(members[name]), name)):
         places = members[category]
         share = min(len(places), size // left)
-        drawn += random.Random(f"{seed} {category}").sample(places, share)
+        sample = random.Random(f"{seed} {category}").sample(places, share)
+        drawn |= dict.fromkeys(sample, len(places) / max(1, share))
         size -= share
         left -= 1
     return drawn
@@ -48,20 +52,16 @@ def drawn_prompts(scores: Texts, strata: Words, size: int) -> list[Row]:
 
     scores: prompt -> toxicity. strata: each prompt's.
     """
-    places = even_sample(strata, size, seed=0)
-    sizes = Counter(strata)
-    drawn = Counter(strata[place] for place in places)
     prompts = list(scores)
     sample = []
-    for place in places:
+    for place, weight in even_sample(strata, size, seed=0).items():
         prompt = prompts[place]
-        stratum = strata[place]
         sample.append(
             {
                 "id": text_id(prompt),
                 "prompt": prompt,
                 "toxicity": scores[prompt],
-                "weight": f"{sizes[stratum] / drawn[stratum]:.6g}",
+                "weight": f"{weight:.6g}",
             }
         )
     return sample
