@@ -97,7 +97,8 @@ def validation_of(csv: Path) -> Json | None:
         return {}
     with suppress(OSError, ValueError, RecursionError, LookupError, TypeError):
         found: Json = json.loads(path.read_text(encoding="utf-8"))
-        for rate, low, high in filter(None, dict(found["corrected"]).values()):  # null: without labels
+        # null: a side without labels
+        for rate, low, high in filter(None, dict(found["corrected"]).values()):
             if not 0 <= low <= rate <= high <= 1:
                 return None
         if found["made_for"]["csv"] == sha256_of(csv):
