@@ -20,11 +20,8 @@ from orbench.judging.panels import LABEL_SCORES, coefficient
 from orbench.stats.agreement import krippendorffs_alpha
 
 KEY = ("id", "prompt", "toxicity", "weight")
-# What people label: the columns of its key and of a sheet.
-COLUMNS = {
-    "prompt": (KEY, ("id", "prompt", "label")),
-    "response": (("id", "prompt", "file"), ("id", "prompt", "response", "label")),
-}
+# What people label, and the columns of its key.
+KEYS = {"prompt": KEY, "response": ("id", "prompt", "file")}
 RATINGS = ("prompt", "annotator", "label", "weight")
 KEY_NAME = "sheet_key.csv"
 
@@ -41,7 +38,7 @@ def even_sample(categories: Words, size: int, seed: int) -> dict[int, float]:
         places = members[category]
         share = min(len(places), size // left)
         sample = random.Random(f"{seed} {category}").sample(places, share)
-        drawn |= dict.fromkeys(sample, len(places) / max(1, share))
+        drawn.update(dict.fromkeys(sample, len(places) / max(1, share)))
         size -= share
         left -= 1
     return drawn
@@ -85,7 +82,7 @@ def write_sheets(folder: Path, noun: str, sample: Rows, annotators: int) -> Path
     """Write a sheet per annotator, `sheet_1.csv` and so on, each in an order of its own, and their
     key. Return the key's path. Sheets that are there are kept.
 
-    noun: of COLUMNS. sample: the rows of the key.
+    noun: of KEYS. sample: the rows of the key.
     """
     key = folder / KEY_NAME
     sheets = [folder / f"sheet_{number}.csv" for number in range(1, annotators + 1)]
@@ -93,8 +90,8 @@ def write_sheets(folder: Path, noun: str, sample: Rows, annotators: int) -> Path
         say(f"{key} and its sheets are kept; move them away to draw again")
         return key
     make_folder(folder)
-    of_key, columns = COLUMNS[noun]
-    write_csv(key, of_key, sample)
+    write_csv(key, KEYS[noun], sample)
+    columns = [*dict.fromkeys(["id", "prompt", noun, "label"])]  # prompts: no further column
     rows = [*{row["id"]: row for row in sample}.values()]  # two models may respond alike
     for number, sheet in enumerate(sheets):
         random.Random(number).shuffle(rows)
