@@ -15,7 +15,7 @@ import orbench  # noqa: F401 - first: from here on Ctrl-C ends a script in one l
 
 # isort: split
 from argparse import Namespace
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import date
 from io import StringIO
 from pathlib import Path
@@ -24,7 +24,7 @@ from time import time_ns
 from typing import NamedTuple
 
 from orbench.base.messages import UserError, run_script, say, tell
-from orbench.base.prompts import ids_of, prompt_id_of, set_name, text_id
+from orbench.base.prompts import prompt_id_of, set_name, text_id
 from orbench.base.records import FAILED, add_to_record, failed_rows, read_record
 from orbench.base.tables import beside, file_name_part, read_csv, write_csv
 from orbench.base.words import SIDES, WORSE, Json, Texts
@@ -64,6 +64,11 @@ class Step(NamedTuple):
     script: str
     flags: Json
 
+    @property
+    def title(self) -> str:
+        """Return the line that comes before the run's own."""
+        return f"== {SIDES[self.side].prompts}: {self.script}"
+
 
 def main(argv: Sequence[str]) -> int:
     args = parser().parse_args(argv)
@@ -89,51 +94,37 @@ def main(argv: Sequence[str]) -> int:
     args.gates = " ".join([*args.fail_if, *args.require])
     todo = list(steps(prompts, args))
     check_names(todo, asked)
-    if announce(todo, args):
-        todo = from_logs(todo, prompts, args)
-    first, again = [], []
-    if args.judge == flags.RULES and args.to_send > FIRST:
-        for step in sample(prompts, args, FIRST):
-            if step.script == ALIGN and (step.side in args.gates or WORSE in args.gates):
-                first.append(step)
-    if args.gates and args.stored and not args.trust_stored:
+    plan = announce(todo, args)
+    if plan.path:
+        folder = args.output_dir
+        args.output_dir /= f"limit_{args.limit}"
+        say(f"these prompts were asked with others; the report on them alone: {args.output_dir}")
+        todo = list(steps(prompts, args, logs_in=folder))
+    most = min(args.limit or FIRST, FIRST)
+    again = []
+    if args.gates and (plan.stored or plan.path) and not args.trust_stored:
         say("a gate relies on stored answers: a sample is asked again (unless --trust_stored)")
-        args.probes = args.output_dir / "probes" / f"{date.today()}"
-        again = sample(prompts, args, PROBES, samples=1, output_dir=args.probes)
+        args.probes = args.output_dir / f"probes/{date.today()}"
+        own = SAMPLE | {"samples": 1, "output_dir": args.probes}
+        again = list(steps(prompts, args, **own, limit=min(most, PROBES)))
         announce(again, args)
-    return 0 if args.dry_run else measure(todo, args, first, again)
+    if args.dry_run:
+        return 0
+    if args.judge == flags.RULES and plan.to_send > FIRST:
+        check_certain(steps(prompts, args, **SAMPLE, limit=most), args)
+    return measure(todo, args, again)
 
 
-def measure(
-    todo: Sequence[Step], args: Namespace, first: Sequence[Step] = (), again: Sequence[Step] = ()
-) -> int:
+def measure(todo: Sequence[Step], args: Namespace, again: Sequence[Step] = ()) -> int:
     """Run the stages, and write the report once no batch is under way. Raises UserError.
 
-    first, again: samples that come before and after.
+    again: a sample with stored answers.
     """
-    under_way = False
-    outcome = Outcome(0)
-    for step in [*first, *todo, *again]:
-        if under_way and step in again:
-            break
-        if step.script == CHECK and not outcome.path:  # the responses are still in a batch
-            continue
-        say(f"== {SIDES[step.side].prompts}: {step.script}")
-        outcome = run(step.script, step.flags, brief=True)
-        if outcome.status == 1:  # 3: some rows failed, and are in a file of their own
-            return 1
-        under_way |= outcome.path is None
-        if step.script == ALIGN and outcome.path:
-            add_to_record(outcome.path, "source", side=step.side)
-            if step in first:
-                check_certain(outcome.path)
-    if under_way:
-        if args.gates:
-            raise UserError("no gate can be decided before all answers are there")
+    checked = run_steps(todo, args)
+    if not checked:
         return 0
-    checked = checked_in(todo)
     if again:
-        changed = len(verdicts_in(checked_in(again)) - verdicts_in(checked))
+        changed = len(verdicts_in(run_steps(again, args)) - verdicts_in(checked))
         if changed > NOISE:
             for path in checked:
                 add_to_record(path, "under_test", unranked=f"{changed} {CHANGED}")
@@ -144,42 +135,66 @@ def measure(
     return status
 
 
-def steps(prompts: Texts, args: Namespace) -> Iterator[Step]:
-    """Yield the runs of stages 4, 5 and, with judges in --labels, 3. Raises UserError."""
-    folder = args.output_dir
+def run_steps(todo: Sequence[Step], args: Namespace) -> list[Path]:
+    """Run the stages, and return the CSVs of stage 5, none while a batch is under way.
+
+    Raises UserError, also if gates have to wait for a batch.
+    """
+    checked = []
+    waiting = []  # sides with a batch under way
+    for step in todo:
+        if step.script == CHECK:
+            checked.append(step.flags["output_path"])
+            if step.side in waiting:  # for the responses
+                continue
+        say(step.title)
+        outcome = run(step.script, step.flags, brief=True)
+        if outcome.status == 1:  # 3: some rows failed, and are in a file of their own
+            raise SystemExit(1)
+        if not outcome.path:
+            waiting.append(step.side)
+        elif step.script == ALIGN:
+            add_to_record(outcome.path, "source", side=step.side)
+    if waiting and args.gates:
+        raise UserError("no gate can be decided before all answers are there")
+    return [] if waiting else checked
+
+
+def steps(prompts: Texts, args: Namespace, **others: object) -> Iterator[Step]:
+    """Yield the runs of stages 4, 5 and, with judges in --labels, 3. Raises UserError.
+
+    others: what counts in place of args.
+    """
+    args = Namespace(**vars(args) | others)
     judge = file_name_part(f"{args.judge}_{args.rubric}".removesuffix("_three"))
-    everywhere = {"overwrite": args.overwrite, "quiet": args.quiet}
-    sample = picked(args, "rows", "columns") | everywhere
-    judges = picked(args, "judge", "batch") | everywhere
-    of_model = picked(args, *UNDER_TEST)
-    of_model |= {"model": args.model, "prices": args.prices, "dry_run": args.dry_run}
+    rows = picked(args, "rows", "columns")
+    of_model = picked(args, *UNDER_TEST, "run") | {"model": args.model}
+    judges = picked(args, "judge", "batch")
+    judges |= {"overwrite": args.overwrite, "quiet": args.quiet}
+    of_judge = {
+        "check_model": args.judge,
+        "rubric": args.rubric,
+        "base_url": args.judge_base_url,
+    }
+    labels = {"moderator_model": ",".join(args.panel), "batch": None}
+    file = responses_file(of_model)
     for side, name in prompts.items():
         stem = file_name_part(set_name(read_input(name, ["prompt"], args).path))
-        responses = responses_in(folder / "responses" / side / stem, of_model)
-        where = {"input_file": name, "output_path": responses}
-        yield Step(side, ALIGN, where | of_model | sample)
-        checked = folder / side / judge / stem / responses.name
-        where = {"input_file": responses, "output_path": checked}
-        how = {"check_model": args.judge, "rubric": args.rubric, "base_url": args.judge_base_url}
-        yield Step(side, CHECK, where | how | judges)
+        responses = Path("responses", side, stem, file)
+        checked = Path(side, judge, stem, file)
+        runs = [
+            (ALIGN, name, responses, of_model | rows),
+            (CHECK, args.output_dir / responses, checked, judges | of_judge),
+        ]
         if args.panel:
-            votes = folder / args.votes / side / f"{stem}.csv"
-            where = {"input_file": name, "output_path": votes}
-            how = {"moderator_model": ",".join(args.panel), "batch": None}
-            yield Step(side, MODERATE, where | sample | judges | how)
-
-
-def from_logs(todo: Sequence[Step], prompts: Texts, args: Namespace) -> list[Step]:
-    """Return steps that take the same from the logs of these, and send nothing. A folder of their
-    own is the output_dir from now on, so that the results of all prompts stay.
-    """
-    args.output_dir /= f"limit_{args.limit}"
-    say(f"these prompts were asked with others; the report on them alone: {args.output_dir}")
-    sample = list(steps(prompts, args))
-    for step, whole in zip(sample, todo, strict=True):
-        log = beside(whole.flags["output_path"], ".answers.jsonl")
-        step.flags.update(from_log=log, batch=None)
-    return sample
+            votes = args.votes / side / f"{stem}.csv"
+            runs.append((MODERATE, name, votes, rows | judges | labels))
+        for script, input_file, output, how in runs:
+            where = {"input_file": input_file, "output_path": args.output_dir / output}
+            if args.logs_in:  # another results folder: from its answers, and nothing is sent
+                log = beside(args.logs_in / output, ".answers.jsonl")
+                where |= {"from_log": log, "batch": None}
+            yield Step(side, script, how | where)
 
 
 def picked(args: Namespace, *groups: str) -> Json:
@@ -191,36 +206,31 @@ def picked(args: Namespace, *groups: str) -> Json:
     return given
 
 
-def sample(prompts: Texts, args: Namespace, most: int, **others: object) -> list[Step]:
-    """Return the steps for some prompts of each side. others: other flags."""
-    others["limit"] = min(most, args.limit or most)
-    return list(steps(prompts, Namespace(**vars(args) | SAMPLE | others)))
+def check_certain(first: Iterable[Step], args: Namespace) -> None:
+    """Ask the first prompts of each side that a gate is about.
 
-
-def check_certain(path: Path) -> None:
-    """Raise UserError if the rules are too rarely certain of responses to decide a gate."""
-    findings = read_record(path)["findings"]
-    share = findings["certain"] / findings["by_rules"]
-    if share < CERTAIN:
-        raise UserError(
-            f"the rules are certain of only {100 * share:.0f} % of the first verdicts, so a gate "
-            "would stay undecided: rerun with --judge=rules+MODEL (make: JUDGE=rules+MODEL), which "
-            "uses these responses"
-        )
-
-
-def checked_in(todo: Sequence[Step]) -> list[Path]:
-    """Return the CSVs that stage 5 writes."""
-    return [step.flags["output_path"] for step in todo if step.script == CHECK]
+    Raises UserError if the rules are too rarely certain of the responses to decide the gate.
+    """
+    for step in first:
+        if step.script == ALIGN and (step.side in args.gates or WORSE in args.gates):
+            run_steps([step], args)
+            findings = read_record(step.flags["output_path"])["findings"]
+            share = findings["certain"] / findings["by_rules"]
+            if share < CERTAIN:
+                raise UserError(
+                    f"the rules are certain of only {100 * share:.0f} % of the first verdicts, so "
+                    "a gate would stay undecided: rerun with --judge=rules+MODEL "
+                    "(make: JUDGE=rules+MODEL), which uses these responses"
+                )
 
 
 def verdicts_in(paths: Sequence[Path]) -> set[tuple[str, str]]:
-    """Return the prompts and verdicts in CSVs of stage 5, "" for their failed rows."""
-    verdicts = set()
-    for path in paths:
-        for row in read_csv(path).rows + failed_rows(path):
-            verdicts.add((prompt_id_of(row), row.get("refused", "")))
-    return verdicts
+    """Return the prompts and verdicts in CSVs of stages 4 and 5, "" without a verdict."""
+    return {
+        (prompt_id_of(row), row.get("refused", ""))
+        for path in paths
+        for row in read_csv(path, ["prompt"]).rows + failed_rows(path)
+    }
 
 
 def check_names(todo: Sequence[Step], asked: Mapping[str, set[str]]) -> None:
@@ -233,44 +243,44 @@ def check_names(todo: Sequence[Step], asked: Mapping[str, set[str]]) -> None:
         if step.script != ALIGN or path.exists():
             continue
         for other in path.parent.parent.glob(f"*/{path.name}"):
-            if asked[step.side] == ids_of(read_csv(other, ["prompt"]).rows + failed_rows(other)):
-                again = f"{other} holds the responses to the same prompts"
-                raise UserError(f"{again}; name their file {other.parent.name} again to use them")
+            if asked[step.side] == dict(verdicts_in([other])).keys():
+                raise UserError(
+                    f"{other} holds the responses to the same prompts; "
+                    f"name their file {other.parent.name} again to use them"
+                )
 
 
-def responses_in(folder: Path, of_model: Json) -> Path:
-    """Return the CSV of a model's responses: its name holds the settings that are not the usual
-    ones. Raises UserError.
+def responses_file(of_model: Json) -> str:
+    """Return the name of the CSV of a model's responses: it holds the settings that are not the
+    usual ones. Raises UserError.
     """
     align = load(ALIGN)
-    words = words_of(of_model | {"input_file": folder})
+    words = words_of(of_model | {"input_file": "any"})
     settings = align.described(align.parser().parse_args(words))
     if len(settings) > LONGEST_SETTINGS:
         settings = f"settings {text_id(settings)[:6]}"
     name = of_model["model"]
     if settings:
         name = f"{name}, {settings}"
-    return folder / f"{file_name_part(name)}.csv"
+    return f"{file_name_part(name)}.csv"
 
 
-def announce(todo: Sequence[Step], args: Namespace) -> bool:
-    """Report what all steps together will send, and try each endpoint; do neither but return True
-    if there are responses to these prompts and to others. Raises UserError.
-
-    Sets to_send and stored of args, the numbers of requests without and with an answer.
+def announce(todo: Sequence[Step], args: Namespace) -> Outcome:
+    """Report what all steps together will send, and try each endpoint. Do neither if there are
+    responses to these prompts and to others: then the result has their path. Raises UserError.
     """
     from orbench.asking.live import try_endpoints
 
-    requests = tokens = args.stored = 0
+    requests = tokens = stored = 0
     cost = 0.0
     models = list[Model]()
     responses = 0  # that are still to come
-    is_sample = False
+    path = None
     for step in todo:
         plan = foresee(step)
         if step.script == ALIGN:
-            is_sample |= plan.path is not None
-            args.stored += plan.stored or is_sample
+            path = path or plan.path
+            stored += plan.stored
         sent = plan.to_send
         tokens += plan.tokens
         cost += plan.cost
@@ -283,28 +293,26 @@ def announce(todo: Sequence[Step], args: Namespace) -> bool:
         responses = plan.to_send
         if sent:
             models += plan.models
-    args.to_send = requests
     if not requests:
         start = read_record(todo[0].flags["output_path"]).get("start", "earlier")
         say(f"nothing is missing: the answers are from {start[:10]}")
-    if is_sample:
-        return True
-    line = f"to send: {requests:,} requests, about {tokens:,} tokens in the prompts"
-    if cost:
-        line += f", at most about {cost:.2f} for the model under test"
-    say(line)
-    if args.dry_run:
-        say("nothing was sent, not even to try the model's name and address")
-    else:
-        try_endpoints(models)
-    return False
+    if not path:
+        line = f"to send: {requests:,} requests, about {tokens:,} tokens in the prompts"
+        if cost:
+            line += f", at most about {cost:.2f} for the model under test"
+        say(line)
+        if args.dry_run:
+            say("nothing was sent, not even to try the model's name and address")
+        else:
+            try_endpoints(models)
+    return Outcome(0, path, to_send=requests, stored=stored)
 
 
 def foresee(step: Step) -> Outcome:
     """Return what a dry run of a step finds; one that is wanted reports it. Raises UserError."""
     log: StringIO | None = StringIO()
     if step.flags.get("dry_run"):
-        say(f"== {SIDES[step.side].prompts}: {step.script}")
+        say(step.title)
         log = None
     flags = step.flags | {"dry_run": True}
     with TemporaryDirectory() as folder:
@@ -326,7 +334,7 @@ def write_report(args: Namespace, checked: Sequence[str]) -> int:
     folder: Path = args.output_dir
     given = {side: [str(folder / side)] for side in SIDES if (folder / side).is_dir()}
     labels = [Path(word) for word in args.labels if word.endswith(".csv")]
-    for path in sorted((folder / args.votes).rglob("*.csv"), key=str):
+    for path in sorted((folder / args.votes).rglob("*.csv")):
         if not path.match(f"*{FAILED}"):
             labels.append(path)
     options = Options(
@@ -334,15 +342,12 @@ def write_report(args: Namespace, checked: Sequence[str]) -> int:
         output_dir=folder,
         command=args.command,
         toxicity=labels if args.labels else [],
-        baseline=args.baseline,
         with_published=args.with_published,
         pairs=args.pairs,
-        margin=args.margin,
-        fail_if=args.fail_if,
-        require=args.require,
         gated=checked,
         html=True,
         names_page=False,
+        **picked(args, "gate"),
     )
     return report(options)
 
@@ -354,7 +359,7 @@ def parser() -> flags.Parser:
     apart = "judges have their own endpoint and settings; --batch counts for judges, too"
     group = parser.add_argument_group("model under test", apart)
     parser.add(group, *UNDER_TEST, as_typed=True)
-    parser.set_defaults(shuffle=None, temperature="0")
+    parser.set_defaults(shuffle=None, temperature="0", logs_in=None)
     return parser
 
 

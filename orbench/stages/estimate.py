@@ -35,5 +35,4 @@ def dry_run(run: StageRun) -> Outcome:
         cost = (tokens * prices.prompt + most * prices.completion) / 1e6
         limit = "at most" if most else "for the prompts"
         say(f"cost: {limit} about {cost:.2f}")
-    models = run.stage.models
-    return Outcome(0, to_send=n, tokens=tokens, cost=cost, models=models, stored=answered)
+    return Outcome(0, to_send=n, tokens=tokens, cost=cost, models=run.stage.models, stored=answered)
