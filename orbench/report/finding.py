@@ -16,6 +16,7 @@ from orbench.stats.intervals import Interval
 
 UNLABELED = "errors of the judge that differ between the models are not covered"
 
+
 def findings(report: Report) -> Lines:
     """Yield whether judges agree, then the finding on each group of models with the same prompts
     and judge.
