@@ -18,8 +18,7 @@ from orbench.base.records import (
 from orbench.base.tables import Table, sha256_of
 from orbench.base.words import SIDES, Json, Lines, Rows, Side, Words, refused_by_api
 from orbench.models.providers import family_of, is_same_model
-from orbench.report.results import About, Corrected, Source
-from orbench.stats.intervals import Interval
+from orbench.report.results import About, Source
 
 DEMO = "demo prompts: too few to say anything about a model"
 BASELINE = " (baseline)"  # behind the name of a model
@@ -163,12 +162,6 @@ def set_name(path: Path, side: Side, record: Record, prompt_count: int) -> str:
         return name
     how = ", sampled proportionally by category" if source.get("sampled") else ""
     return f"{name} ({prompt_count:,} of {every:,}{how})"
-
-
-def corrected_rate(rates: Json, side: Side) -> Corrected:
-    """Return the rate of a side by people's labels. rates: by side, see `validation_of`."""
-    rate, low, high = rates.get(side.name) or rates.get("") or (nan, nan, nan)
-    return Corrected(rate, Interval(low, high))
 
 
 def _in(record: Record, part: str, name: str) -> str:

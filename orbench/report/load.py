@@ -26,7 +26,7 @@ from orbench.base.records import (
 from orbench.base.tables import NO_NAME, Table, read_csv
 from orbench.base.words import Row, Rows, Texts, human_label
 from orbench.judging.validation import WEIGHT
-from orbench.report.about import about, corrected_rate, set_name
+from orbench.report.about import about, set_name
 from orbench.report.names import with_distinct_names
 from orbench.report.responses import (
     Known,
@@ -36,7 +36,8 @@ from orbench.report.responses import (
     responses_of,
     text_of,
 )
-from orbench.report.results import Result, Source
+from orbench.report.results import Corrected, Result, Source
+from orbench.stats.intervals import Interval
 
 
 def sources_of(text: str, side: str) -> list[Source]:
@@ -109,13 +110,14 @@ def _results_in(source: Source, known: Known, texts: int) -> Iterator[Result]:
     for side, part in grouped(rows, lambda row: row["side"]).items():
         prompt_ids = {row["id"] for row in part}
         responses = responses_of(part)
+        rate, low, high = rates.get(side.name) or rates.get("") or (nan, nan, nan)
         yield Result(
             **vars(shared),
             side=side,
             prompts=set_name(path, side, record, len(prompt_ids)),
             prompt_set=prompt_set_hash(prompt_ids),
             ids=" ".join(sorted({*ids, tested.id} if responses.other_model.any() else ids)),
-            corrected=corrected_rate(rates, side),
+            corrected=Corrected(rate, Interval(low, high)),
             responses_hash=responses_hash(part),
             lookalikes=lookalikes_in(part),
             responses=responses,
