@@ -9,6 +9,7 @@ from collections.abc import Iterator, Sequence
 from enum import IntEnum
 from itertools import product
 from math import nan
+from operator import attrgetter
 from pathlib import Path
 from typing import NamedTuple
 
@@ -134,7 +135,7 @@ def check(gates: Sequence[str], rates: Rates, files: Sequence[str]) -> list[Gate
     tested = [rate for rate in rates if rate not in baselines]
     if files:
         tested = [rate for rate in tested if rate.result.file in files]
-    models = grouped(tested, lambda test: test.result.label) or {NOBODY: []}
+    models = grouped(tested, attrgetter("result.label")) or {NOBODY: []}
     results = []
     for gate, model in product(_read(gates, tested + baselines), models):
         for result in _of_model(gate, on_side(gate.side, models[model]), baselines):

@@ -27,7 +27,12 @@ def with_distinct_names(results: Results) -> list[Result]:
     _extend(table, ["judge"], "template", ", prompt ")
     table["judge_any_version"] = table["judge"]
     _extend(table, ["judge"], "judge_version", ", rules ")
-    _check_different(table)
+    same = table[table.duplicated(SAME_RESULT, keep=False)]
+    if len(same):
+        files = " and ".join(same["file"])
+        raise UserError(
+            f"{files}: the same model, prompts and judge; remove one, or rename it with MODEL=FILE"
+        )
     table["label"] = [one.label for one in results]
     short = table["model"].str.rpartition("/")[2]  # without the provider
     models = table["model"].groupby(short).transform("nunique")
@@ -44,16 +49,6 @@ def _extend(table: DataFrame, names: Words, by: str, word: str) -> None:
     """
     several = table.groupby(names)[by].transform("nunique") > 1
     table.loc[several, names[-1]] += word + table[by].str[:8]
-
-
-def _check_different(table: DataFrame) -> None:
-    """Raise UserError if two results are of the same model, settings, prompts and judge."""
-    same = table[table.duplicated(SAME_RESULT, keep=False)]
-    if len(same):
-        files = " and ".join(same["file"])
-        raise UserError(
-            f"{files}: the same model, prompts and judge; remove one, or rename it with MODEL=FILE"
-        )
 
 
 def _mark_repeats(table: DataFrame) -> None:

@@ -6,6 +6,7 @@ Every rate is of refused prompts: a good model is low in over-refusal and high i
 from collections.abc import Iterable, Iterator, Sequence
 from io import BytesIO
 from itertools import cycle
+from operator import attrgetter
 from pathlib import Path
 from textwrap import fill
 from typing import Any
@@ -169,7 +170,7 @@ def toxicity_curves(rates: Rates) -> Figure:
     """Draw a line per model, refusal rate by score, with intervals."""
     figure = Figure((NARROW, 3.4))
     axes = figure.subplots()
-    curves = grouped(rates, lambda rate: rate.result.number)
+    curves = grouped(rates, attrgetter("result.number"))
     for curve, color, marker in zip(curves.values(), cycle(COLORS), cycle("o^vsDPX>")):
         score = [float(rate.subset.value) for rate in curve]
         ends = [[rate.mean.rate, *rate.mean.interval] for rate in curve]

@@ -85,9 +85,6 @@ class Mean(NamedTuple):
     assumed: bool = False  # whether the interval is that of ASSUMED_ICC
 
 
-NOTHING_SCORED = Mean(np.nan, wilson(0, 0), 0, 0, 0.0, 0.0, 0.0, np.nan)
-
-
 class Estimate(NamedTuple):
     """A mean, and what its clusters contribute."""
 
@@ -120,7 +117,8 @@ def estimate(prompts: Verdicts, clusters: Array) -> Estimate:
     """
     if not len(prompts.refused):
         none = np.zeros(len(clusters))
-        return Estimate(NOTHING_SCORED, none, none, none)
+        nothing = Mean(np.nan, wilson(0, 0), 0, 0, 0.0, 0.0, 0.0, np.nan)
+        return Estimate(nothing, none, none, none)
     _, stratum = np.unique(prompts.category, return_inverse=True)
     counts, refused = by_cluster(prompts, clusters, stratum)
     totals = counts.sum(axis=0)

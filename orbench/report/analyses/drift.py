@@ -11,13 +11,11 @@ from operator import attrgetter
 
 from orbench.base.grouping import grouped
 from orbench.report.compare import corrected, tested
-from orbench.report.measures import Analysis, Compared, Comparison, Outcome, Rate, Rates
+from orbench.report.measures import Analysis, Compared, Comparison, Outcome, Pair, Rates
 from orbench.stats.core import Difference, change, difference
 
 # What two models must share for their changes to be compared.
 _prompts = attrgetter("side.name", "result.judge", "result.prompt_set")
-
-Sets = tuple[Rate, Rate]  # the rates of a model on the later set, and on the earlier one
 
 
 def drift(rates: Rates) -> Analysis:
@@ -38,19 +36,21 @@ def drift(rates: Rates) -> Analysis:
     return Analysis(comparisons=[*alone, *corrected(relative)])
 
 
-def _relative(model: Sets, reference: Sets) -> Comparison:
-    """Return how much more a model changes than another one, before correction."""
+def _relative(model: Pair, reference: Pair) -> Comparison:
+    """Return how much more a model changes than another one, before correction. Both: with the
+    rate on the later set first.
+    """
     gap = _change(model, reference, nan)
     worst = _change(model, reference, float(gap.difference <= 0))
     # Harder prompts change unequal rates unequally.
     low, high = gap.b.interval  # of their difference on the earlier set
-    outcome = Outcome.NO_DIFFERENCE if low <= 0 <= high else Outcome.DIFFICULTY
+    outcome = Outcome.DIFFICULTY if low * high > 0 else Outcome.NO_DIFFERENCE
     return Comparison(
         model[0], reference[1], Compared.CHANGES, gap, p_worst=worst.p_toward(gap), outcome=outcome
     )
 
 
-def _change(model: Sets, reference: Sets, fill: float) -> Difference:
+def _change(model: Pair, reference: Pair, fill: float) -> Difference:
     """Return the change. fill: for unscored rows of the model on the later set, and so on, against
     each other; NaN: they are left out.
     """
