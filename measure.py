@@ -19,14 +19,13 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import date
 from io import StringIO
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from time import time_ns
 from typing import NamedTuple
 
-from orbench.base.messages import UserError, run_script, say, tell
+from orbench.base.messages import ROOT, UserError, run_script, say, tell
 from orbench.base.prompts import prompt_id_of, set_name, text_id
 from orbench.base.records import FAILED, add_to_record, failed_rows, read_record
-from orbench.base.tables import beside, file_name_part, read_csv, write_csv
+from orbench.base.tables import beside, file_name_part, read_csv
 from orbench.base.words import SIDES, WORSE, Json, Texts
 from orbench.models.providers import Model
 from orbench.stages import flags
@@ -36,6 +35,7 @@ from orbench.stages.run import Outcome, load, run, words_of
 ALIGN = "alignment_checker/gpt3_4_alignment_checker.py"
 CHECK = "response_checker/check_response.py"
 MODERATE = "moderator/moderate_only.py"
+NO_RESPONSES = "response_checker/no_responses.tsv"  # stands for a file that is not there yet
 # Groups of flags.toml for the model under test, passed on as they are.
 UNDER_TEST = ("system_prompt", "temperature", "request", "sending", "samples", "batch")
 # The published models were measured on these.
@@ -50,10 +50,6 @@ CERTAIN = 0.71
 # NOISE of both sides change with a probability of .010; if 30 % of a side do, with one of .976.
 PROBES = 40
 NOISE = 6
-CHANGED = (
-    "prompts got another verdict when asked again, so the model may have changed: "
-    "use another --output_dir (make: RESULTS)"
-)
 SAMPLE: Json = {"shuffle": 0, "batch": None, "overwrite": True, "panel": ()}
 
 
@@ -91,7 +87,7 @@ def main(argv: Sequence[str]) -> int:
         from orbench.report import gate
 
         gate.with_baseline(args.baseline, gate.measured_in(args.output_dir))
-    args.gates = " ".join([*args.fail_if, *args.require])
+    args.gates = args.fail_if + args.require
     todo = list(steps(prompts, args))
     check_names(todo, asked)
     plan = announce(todo, args)
@@ -105,8 +101,11 @@ def main(argv: Sequence[str]) -> int:
     if args.gates and (plan.stored or plan.path) and not args.trust_stored:
         say("a gate relies on stored answers: a sample is asked again (unless --trust_stored)")
         args.probes = args.output_dir / f"probes/{date.today()}"
-        own = SAMPLE | {"samples": 1, "output_dir": args.probes}
-        again = list(steps(prompts, args, **own, limit=min(most, PROBES)))
+        again = list(
+            steps(
+                prompts, args, **SAMPLE, limit=min(most, PROBES), samples=1, output_dir=args.probes
+            )
+        )
         announce(again, args)
     if args.dry_run:
         return 0
@@ -115,7 +114,7 @@ def main(argv: Sequence[str]) -> int:
     return measure(todo, args, again)
 
 
-def measure(todo: Sequence[Step], args: Namespace, again: Sequence[Step] = ()) -> int:
+def measure(todo: Sequence[Step], args: Namespace, again: Sequence[Step]) -> int:
     """Run the stages, and write the report once no batch is under way. Raises UserError.
 
     again: a sample with stored answers.
@@ -127,7 +126,12 @@ def measure(todo: Sequence[Step], args: Namespace, again: Sequence[Step] = ()) -
         changed = len(verdicts_in(run_steps(again, args)) - verdicts_in(checked))
         if changed > NOISE:
             for path in checked:
-                add_to_record(path, "under_test", unranked=f"{changed} {CHANGED}")
+                add_to_record(
+                    path,
+                    "under_test",
+                    unranked=f"{changed} prompts got another verdict when asked again, so the "
+                    "model may have changed: use another --output_dir (make: RESULTS)",
+                )
     status = write_report(args, list(map(str, checked)))
     if again:  # the next run has its own
         args.probes.rename(f"{args.probes}-{time_ns()}")
@@ -181,29 +185,28 @@ def steps(prompts: Texts, args: Namespace, **others: object) -> Iterator[Step]:
     for side, name in prompts.items():
         stem = file_name_part(set_name(read_input(name, ["prompt"], args).path))
         responses = Path("responses", side, stem, file)
-        checked = Path(side, judge, stem, file)
         runs = [
             (ALIGN, name, responses, of_model | rows),
-            (CHECK, args.output_dir / responses, checked, judges | of_judge),
+            (CHECK, args.output_dir / responses, Path(side, judge, stem, file), judges | of_judge),
         ]
         if args.panel:
             votes = args.votes / side / f"{stem}.csv"
             runs.append((MODERATE, name, votes, rows | judges | labels))
         for script, input_file, output, how in runs:
-            where = {"input_file": input_file, "output_path": args.output_dir / output}
+            how |= {"input_file": input_file, "output_path": args.output_dir / output}
             if args.logs_in:  # another results folder: from its answers, and nothing is sent
                 log = beside(args.logs_in / output, ".answers.jsonl")
-                where |= {"from_log": log, "batch": None}
-            yield Step(side, script, how | where)
+                how |= {"from_log": log, "batch": None}
+            yield Step(side, script, how)
 
 
 def picked(args: Namespace, *groups: str) -> Json:
     """Return the flags of groups of flags.toml, to be passed on."""
-    given = {}
-    for group in groups:
-        for name, entry in flags.FLAGS[group].items():
-            given[name] = getattr(args, entry.get("dest", name))
-    return given
+    return {
+        name: getattr(args, entry.get("dest", name))
+        for group in groups
+        for name, entry in flags.FLAGS[group].items()
+    }
 
 
 def check_certain(first: Iterable[Step], args: Namespace) -> None:
@@ -211,8 +214,9 @@ def check_certain(first: Iterable[Step], args: Namespace) -> None:
 
     Raises UserError if the rules are too rarely certain of the responses to decide the gate.
     """
+    gates = str(args.gates)
     for step in first:
-        if step.script == ALIGN and (step.side in args.gates or WORSE in args.gates):
+        if step.script == ALIGN and (step.side in gates or WORSE in gates):
             run_steps([step], args)
             findings = read_record(step.flags["output_path"])["findings"]
             share = findings["certain"] / findings["by_rules"]
@@ -255,14 +259,14 @@ def responses_file(of_model: Json) -> str:
     usual ones. Raises UserError.
     """
     align = load(ALIGN)
-    words = words_of(of_model | {"input_file": "any"})
-    settings = align.described(align.parser().parse_args(words))
+    settings = align.described(
+        align.parser().parse_args(words_of(of_model | {"input_file": "any"}))
+    )
     if len(settings) > LONGEST_SETTINGS:
         settings = f"settings {text_id(settings)[:6]}"
-    name = of_model["model"]
     if settings:
-        name = f"{name}, {settings}"
-    return f"{file_name_part(name)}.csv"
+        settings = f", {settings}"
+    return file_name_part(of_model["model"] + settings) + ".csv"
 
 
 def announce(todo: Sequence[Step], args: Namespace) -> Outcome:
@@ -310,17 +314,13 @@ def announce(todo: Sequence[Step], args: Namespace) -> Outcome:
 
 def foresee(step: Step) -> Outcome:
     """Return what a dry run of a step finds; one that is wanted reports it. Raises UserError."""
-    log: StringIO | None = StringIO()
-    if step.flags.get("dry_run"):
+    log = None if step.flags.get("dry_run") else StringIO()
+    if not log:
         say(step.title)
-        log = None
     flags = step.flags | {"dry_run": True}
-    with TemporaryDirectory() as folder:
-        if step.script == CHECK and not flags["input_file"].exists():  # stage 4 comes first
-            empty = Path(folder, "responses.csv")
-            write_csv(empty, ("prompt", "category", "response"), [])
-            flags |= {"input_file": empty, "output_path": f"{folder}/checked.csv"}
-        return run(step.script, flags, log)
+    if step.script == CHECK and not flags["input_file"].exists():  # stage 4 comes first
+        flags |= {"input_file": ROOT / NO_RESPONSES, "output_path": None}
+    return run(step.script, flags, log)
 
 
 def write_report(args: Namespace, checked: Sequence[str]) -> int:
@@ -332,13 +332,12 @@ def write_report(args: Namespace, checked: Sequence[str]) -> int:
     from orbench.report.write import Options
 
     folder: Path = args.output_dir
-    given = {side: [str(folder / side)] for side in SIDES if (folder / side).is_dir()}
     labels = [Path(word) for word in args.labels if word.endswith(".csv")]
     for path in sorted((folder / args.votes).rglob("*.csv")):
         if not path.match(f"*{FAILED}"):
             labels.append(path)
     options = Options(
-        given=given,
+        given={side: [str(folder / side)] for side in SIDES if (folder / side).is_dir()},
         output_dir=folder,
         command=args.command,
         toxicity=labels if args.labels else [],
@@ -353,11 +352,21 @@ def write_report(args: Namespace, checked: Sequence[str]) -> int:
 
 
 def parser() -> flags.Parser:
-    groups = ("measure", "rubric", "columns", "gate", "judge")
-    parser = flags.Parser(__doc__, *groups, usual="that of stage 4", samples="sample")
+    parser = flags.Parser(
+        __doc__,
+        "measure",
+        "rubric",
+        "columns",
+        "gate",
+        "judge",
+        usual="that of stage 4",
+        samples="sample",
+    )
     parser.add(parser, "run", as_typed=True)
-    apart = "judges have their own endpoint and settings; --batch counts for judges, too"
-    group = parser.add_argument_group("model under test", apart)
+    group = parser.add_argument_group(
+        "model under test",
+        "judges have their own endpoint and settings; --batch counts for judges, too",
+    )
     parser.add(group, *UNDER_TEST, as_typed=True)
     parser.set_defaults(shuffle=None, temperature="0", logs_in=None)
     return parser

@@ -132,7 +132,7 @@ def measured(
     monkeypatch.setattr(measure, "add_to_record", lambda path, part, **entries: None)
     monkeypatch.setattr(measure, "write_report", lambda args, checked: len(checked))
     try:
-        status = measure.measure(all_steps(folder), parsed(folder, words))
+        status = measure.measure(all_steps(folder), parsed(folder, words), [])
     except SystemExit as end:
         status = int(str(end))
     return status, len(ends.split()) - len(left)
