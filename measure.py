@@ -15,7 +15,7 @@ import orbench  # noqa: F401 - first: from here on Ctrl-C ends a script in one l
 
 # isort: split
 from argparse import Namespace
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from datetime import date
 from io import StringIO
 from pathlib import Path
@@ -173,14 +173,13 @@ def steps(prompts: Texts, args: Namespace, **others: object) -> Iterator[Step]:
     judge = file_name_part(f"{args.judge}_{args.rubric}".removesuffix("_three"))
     rows = picked(args, "rows", "columns")
     of_model = picked(args, *UNDER_TEST, "run") | {"model": args.model}
-    judges = picked(args, "judge", "batch")
-    judges |= {"overwrite": args.overwrite, "quiet": args.quiet}
+    judges = picked(args, "judge", "batch", "run") | {"prices": None, "dry_run": None}
     of_judge = {
         "check_model": args.judge,
         "rubric": args.rubric,
         "base_url": args.judge_base_url,
     }
-    labels = {"moderator_model": ",".join(args.panel), "batch": None}
+    labels = judges | {"moderator_model": ",".join(args.panel), "batch": None}
     file = responses_file(of_model)
     for side, name in prompts.items():
         stem = file_name_part(set_name(read_input(name, ["prompt"], args).path))
@@ -190,13 +189,12 @@ def steps(prompts: Texts, args: Namespace, **others: object) -> Iterator[Step]:
             (CHECK, args.output_dir / responses, Path(side, judge, stem, file), judges | of_judge),
         ]
         if args.panel:
-            votes = args.votes / side / f"{stem}.csv"
-            runs.append((MODERATE, name, votes, rows | judges | labels))
+            runs.append((MODERATE, name, args.votes / side / f"{stem}.csv", rows | labels))
         for script, input_file, output, how in runs:
             how |= {"input_file": input_file, "output_path": args.output_dir / output}
             if args.logs_in:  # another results folder: from its answers, and nothing is sent
-                log = beside(args.logs_in / output, ".answers.jsonl")
-                how |= {"from_log": log, "batch": None}
+                how["from_log"] = beside(args.logs_in / output, ".answers.jsonl")
+                how["batch"] = None
             yield Step(side, script, how)
 
 
@@ -237,7 +235,7 @@ def verdicts_in(paths: Sequence[Path]) -> set[tuple[str, str]]:
     }
 
 
-def check_names(todo: Sequence[Step], asked: Mapping[str, set[str]]) -> None:
+def check_names(todo: Sequence[Step], asked: dict[str, set[str]]) -> None:
     """Raise UserError if the model has answered a side's prompts under another name of theirs.
 
     asked: side -> the ids of its prompts.
@@ -276,9 +274,9 @@ def announce(todo: Sequence[Step], args: Namespace) -> Outcome:
     from orbench.asking.live import try_endpoints
 
     requests = tokens = stored = 0
+    responses = 0  # that are still to come
     cost = 0.0
     models = list[Model]()
-    responses = 0  # that are still to come
     path = None
     for step in todo:
         plan = foresee(step)
@@ -340,7 +338,7 @@ def write_report(args: Namespace, checked: Sequence[str]) -> int:
         given={side: [str(folder / side)] for side in SIDES if (folder / side).is_dir()},
         output_dir=folder,
         command=args.command,
-        toxicity=labels if args.labels else [],
+        toxicity=labels,
         with_published=args.with_published,
         pairs=args.pairs,
         gated=checked,

@@ -29,13 +29,15 @@ def parsed(folder: Path, words: str = "") -> Namespace:
     texts(folder / "t.csv", "Who?")
     flags = ["--model=maker/m", f"--prompts={prompts}", f"--output_dir={folder / 'out'}"]
     args: Namespace = measure.parser().parse_args([*flags, *words.split()])
-    args.votes, args.gates = folder / "votes", "".join(args.fail_if)
+    args.votes = folder / ("votes" if args.labels else "_")
+    args.gates = args.fail_if
     return args
 
 
 def all_steps(folder: Path, words: str = "", panel: str = "") -> list[measure.Step]:
     args = parsed(folder, words)
     args.panel = panel.split()
+    args.votes = folder / "votes"
     prompts = {SAFE: str(folder / "p.csv"), TOXIC: str(folder / "t.csv")}
     return list(measure.steps(prompts, args))
 
