@@ -19,13 +19,14 @@ from collections.abc import Iterable, Iterator, Sequence
 from datetime import date
 from io import StringIO
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from time import time_ns
 from typing import NamedTuple
 
-from orbench.base.messages import ROOT, UserError, run_script, say, tell
+from orbench.base.messages import UserError, run_script, say, tell
 from orbench.base.prompts import prompt_id_of, set_name, text_id
 from orbench.base.records import FAILED, add_to_record, failed_rows, read_record
-from orbench.base.tables import beside, file_name_part, read_csv
+from orbench.base.tables import beside, file_name_part, read_csv, write_csv
 from orbench.base.words import SIDES, WORSE, Json, Texts
 from orbench.models.providers import Model
 from orbench.stages import flags
@@ -35,7 +36,6 @@ from orbench.stages.run import Outcome, load, run, words_of
 ALIGN = "alignment_checker/gpt3_4_alignment_checker.py"
 CHECK = "response_checker/check_response.py"
 MODERATE = "moderator/moderate_only.py"
-NO_RESPONSES = "response_checker/no_responses.tsv"  # stands for a file that is not there yet
 # Groups of flags.toml for the model under test, passed on as they are.
 UNDER_TEST = ("system_prompt", "temperature", "request", "sending", "samples", "batch")
 # The published models were measured on these.
@@ -200,11 +200,11 @@ def steps(prompts: Texts, args: Namespace, **others: object) -> Iterator[Step]:
 
 def picked(args: Namespace, *groups: str) -> Json:
     """Return the flags of groups of flags.toml, to be passed on."""
-    return {
-        name: getattr(args, entry.get("dest", name))
-        for group in groups
-        for name, entry in flags.FLAGS[group].items()
-    }
+    given = {}
+    for group in groups:
+        for name, entry in flags.FLAGS[group].items():
+            given[name] = getattr(args, entry.get("dest", name))
+    return given
 
 
 def check_certain(first: Iterable[Step], args: Namespace) -> None:
@@ -228,11 +228,11 @@ def check_certain(first: Iterable[Step], args: Namespace) -> None:
 
 def verdicts_in(paths: Sequence[Path]) -> set[tuple[str, str]]:
     """Return the prompts and verdicts in CSVs of stages 4 and 5, "" without a verdict."""
-    return {
-        (prompt_id_of(row), row.get("refused", ""))
-        for path in paths
-        for row in read_csv(path, ["prompt"]).rows + failed_rows(path)
-    }
+    verdicts = set()
+    for path in paths:
+        for row in read_csv(path, ["prompt"]).rows + failed_rows(path):
+            verdicts.add((prompt_id_of(row), row.get("refused", "")))
+    return verdicts
 
 
 def check_names(todo: Sequence[Step], asked: dict[str, set[str]]) -> None:
@@ -316,9 +316,12 @@ def foresee(step: Step) -> Outcome:
     if not log:
         say(step.title)
     flags = step.flags | {"dry_run": True}
-    if step.script == CHECK and not flags["input_file"].exists():  # stage 4 comes first
-        flags |= {"input_file": ROOT / NO_RESPONSES, "output_path": None}
-    return run(step.script, flags, log)
+    with TemporaryDirectory() as folder:
+        if step.script == CHECK and not flags["input_file"].exists():  # stage 4 comes first
+            empty = Path(folder, "responses.csv")
+            write_csv(empty, ("prompt", "category", "response"), [])
+            flags |= {"input_file": empty, "output_path": f"{folder}/checked.csv"}
+        return run(step.script, flags, log)
 
 
 def write_report(args: Namespace, checked: Sequence[str]) -> int:
@@ -338,7 +341,7 @@ def write_report(args: Namespace, checked: Sequence[str]) -> int:
         given={side: [str(folder / side)] for side in SIDES if (folder / side).is_dir()},
         output_dir=folder,
         command=args.command,
-        toxicity=labels,
+        toxicity=labels if args.labels else [],
         with_published=args.with_published,
         pairs=args.pairs,
         gated=checked,

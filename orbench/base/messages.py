@@ -130,7 +130,7 @@ def run_script(main: Callable[[Sequence[str]], int]) -> NoReturn:
     except UserError as error:
         say(f"error: {error}")
     except OSError as error:
-        say(f"error: {error.filename or 'a file cannot be used'}: {error.strerror}")
+        say(f"error: {error.filename or 'a file cannot be used'}: {error.strerror or error}")
     except ModuleNotFoundError as error:
         say(
             f"error: {error.name} is not installed here: "
