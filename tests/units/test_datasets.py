@@ -130,6 +130,7 @@ def test_a_search_ends_for_a_reason(brought: list[int], why: str) -> None:
 ENDS = (
     (messages.UserError("use\x1b this"), 1, "error: use  this\n"),
     (OSError(28, "No space left"), 1, "error: a file cannot be used: No space left\n"),
+    (OSError("closed"), 1, "error: a file cannot be used: closed\n"),
     (KeyboardInterrupt(), 130, "interrupted; run the same command to resume\n"),
     (
         ModuleNotFoundError(name="openai"),
