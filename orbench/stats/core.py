@@ -5,7 +5,7 @@ the seed, whose rewrites resemble each other. Rates, macro averages, pairs of mo
 and Youden's J are each a `mean` or a `difference`.
 """
 
-from math import isnan, sqrt
+from math import copysign, isnan, sqrt
 from typing import NamedTuple
 
 import numpy as np
@@ -29,7 +29,7 @@ from orbench.stats.inference import (
     t95,
     t_test_p,
 )
-from orbench.stats.intervals import Interval, bonett_price
+from orbench.stats.intervals import Interval, bonett_price, wilson
 
 __all__ = [
     "ALPHA",
@@ -200,4 +200,9 @@ def _pairs_interval(a: Estimate, b: Estimate, apart: float, error: float) -> Int
     if differing.sum() >= FEW_CLUSTERS and error > ROUNDING:
         spread = apart - gap**2
         pairs = min(a.mean.prompts, spread / error**2)
-    return bonett_price(gap, apart, pairs)
+    found = bonett_price(gap, apart, pairs)
+    if not ROUNDING < apart < abs(gap) + ROUNDING:
+        return found
+    # All differ one way: their share is a rate, whose interval goes further.
+    far = copysign(wilson(apart * pairs, pairs).high, gap)
+    return Interval(min(found.low, far), max(found.high, far))

@@ -320,6 +320,17 @@ def test_bonett_and_prices_interval_is_walds_with_one_more_pair_of_each_kind() -
     assert bonett_price(0.05, 0.15, 200) == pytest.approx(wald)
 
 
+@pytest.mark.parametrize("kind", ["0", "1"])
+def test_where_all_that_differ_do_so_one_way_the_interval_reaches_as_far_as_their_shares(
+    kind: str,
+) -> None:
+    a = of(kind * 2 + "0" * 298)
+    b = of("10"[int(kind)] * 2 + "0" * 298)
+    _, high = proportion.proportion_confint(2, 300, method="wilson")
+    ends = difference(a, b, paired=True).interval
+    assert max(map(abs, ends)) == pytest.approx(high)
+
+
 def test_the_auc_and_its_variance_are_those_of_their_definitions() -> None:
     random = np.random.default_rng(60)
     rows_seed = np.repeat(np.arange(60), 5)
