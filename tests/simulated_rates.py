@@ -505,7 +505,7 @@ def trend_cells() -> Iterator[Cell]:
         harm += of_tier**0.5 * random.normal(size=(seeds, 3))[seed, tier]
         harm += (1 - of_seed - of_tier) ** 0.5 * random.normal(size=len(seed))
         refused = (harm < ndtri(rate + rise * tier)).astype(float)
-        mean_tier = np.repeat([np.mean(one) for one in tiers], sizes)
+        mean_tier = np.repeat(np.bincount(seed, tier) / sizes, sizes)
         both = []
         expected = []
         for part in (tier > mean_tier, tier < mean_tier):
