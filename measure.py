@@ -15,7 +15,7 @@ import orbench  # noqa: F401 - first: from here on Ctrl-C ends a script in one l
 
 # isort: split
 from argparse import Namespace
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from datetime import date
 from io import StringIO
 from pathlib import Path
@@ -50,7 +50,6 @@ CERTAIN = 0.71
 # NOISE of both sides change with a probability of .010; if 30 % of a side do, with one of .976.
 PROBES = 40
 NOISE = 6
-SAMPLE: Json = {"shuffle": 0, "batch": None, "overwrite": True, "panel": ()}
 
 
 class Step(NamedTuple):
@@ -66,8 +65,9 @@ class Step(NamedTuple):
         return f"== {SIDES[self.side].prompts}: {self.script}"
 
 
-def main(argv: Sequence[str]) -> int:
-    args = parser().parse_args(argv)
+def settings(argv: Sequence[str]) -> Namespace:
+    """Return the flags, and what follows from them."""
+    args: Namespace = parser().parse_args(argv)
     if args.limit is not None:
         args.shuffle = 0
     if args.model == "smollm2" and not args.max_tokens:
@@ -76,6 +76,14 @@ def main(argv: Sequence[str]) -> int:
         (args.output_dir / "gate.json").unlink(missing_ok=True)
     args.panel = [word for word in args.labels if not word.endswith(".csv")]
     args.votes = Path("labels", file_name_part("+".join(args.panel)))  # in output_dir
+    args.gates = args.fail_if + args.require
+    return args
+
+
+def main(argv: Sequence[str]) -> int:
+    from orbench.asking.live import try_endpoints
+
+    args = settings(argv)
     prompts = DEFAULT_PROMPTS.copy()
     if args.prompts:
         prompts = {"over_refusal": args.prompts}
@@ -87,30 +95,28 @@ def main(argv: Sequence[str]) -> int:
         from orbench.report import gate
 
         gate.with_baseline(args.baseline, gate.measured_in(args.output_dir))
-    args.gates = args.fail_if + args.require
     todo = list(steps(prompts, args))
     check_names(todo, asked)
-    plan = announce(todo, args)
+    plan = announce(todo)
+    models = list(plan.models)
     if plan.path:
+        models.clear()
         folder = args.output_dir
         args.output_dir /= f"limit_{args.limit}"
         say(f"these prompts were asked with others; the report on them alone: {args.output_dir}")
         todo = list(steps(prompts, args, logs_in=folder))
-    most = min(args.limit or FIRST, FIRST)
     again = []
     if args.gates and (plan.stored or plan.path) and not args.trust_stored:
         say("a gate relies on stored answers: a sample is asked again (unless --trust_stored)")
         args.probes = args.output_dir / f"probes/{date.today()}"
-        again = list(
-            steps(
-                prompts, args, **SAMPLE, limit=min(most, PROBES), samples=1, output_dir=args.probes
-            )
-        )
-        announce(again, args)
+        again = sample(prompts, args, PROBES, samples=1, output_dir=args.probes)
+        models += announce(again).models
     if args.dry_run:
+        say("nothing was sent, not even to try the model's name and address")
         return 0
+    try_endpoints(models)
     if args.judge == flags.RULES and plan.to_send > FIRST:
-        check_certain(steps(prompts, args, **SAMPLE, limit=most), args)
+        check_certain(sample(prompts, args, FIRST), args)
     return measure(todo, args, again)
 
 
@@ -173,29 +179,32 @@ def steps(prompts: Texts, args: Namespace, **others: object) -> Iterator[Step]:
     judge = file_name_part(f"{args.judge}_{args.rubric}".removesuffix("_three"))
     rows = picked(args, "rows", "columns")
     of_model = picked(args, *UNDER_TEST, "run") | {"model": args.model}
-    judges = picked(args, "judge", "batch", "run") | {"prices": None, "dry_run": None}
-    of_judge = {
-        "check_model": args.judge,
-        "rubric": args.rubric,
-        "base_url": args.judge_base_url,
-    }
-    labels = judges | {"moderator_model": ",".join(args.panel), "batch": None}
+    judges = picked(args, "judge", "run") | {"prices": None, "dry_run": None}
+    of_judge = judges | picked(args, "rubric", "batch")
+    of_judge |= {"check_model": args.judge, "base_url": args.judge_base_url}
+    of_panel = judges | rows | {"moderator_model": ",".join(args.panel)}
     file = responses_file(of_model)
     for side, name in prompts.items():
         stem = file_name_part(set_name(read_input(name, ["prompt"], args).path))
         responses = Path("responses", side, stem, file)
         runs = [
             (ALIGN, name, responses, of_model | rows),
-            (CHECK, args.output_dir / responses, Path(side, judge, stem, file), judges | of_judge),
+            (CHECK, args.output_dir / responses, Path(side, judge, stem, file), of_judge),
         ]
         if args.panel:
-            runs.append((MODERATE, name, args.votes / side / f"{stem}.csv", rows | labels))
+            runs.append((MODERATE, name, args.votes / side / f"{stem}.csv", of_panel))
         for script, input_file, output, how in runs:
-            how |= {"input_file": input_file, "output_path": args.output_dir / output}
+            how = how | {"input_file": input_file, "output_path": args.output_dir / output}
             if args.logs_in:  # another results folder: from its answers, and nothing is sent
-                how["from_log"] = beside(args.logs_in / output, ".answers.jsonl")
-                how["batch"] = None
+                log = beside(args.logs_in / output, ".answers.jsonl")
+                how |= {"from_log": log, "batch": None}
             yield Step(side, script, how)
+
+
+def sample(prompts: Texts, args: Namespace, most: int, **others: object) -> list[Step]:
+    """Return the runs for at most so many prompts of each side. others: see `steps`."""
+    others |= {"shuffle": 0, "batch": None, "overwrite": True, "panel": ()}
+    return list(steps(prompts, args, **others, limit=min(args.limit or most, most)))
 
 
 def picked(args: Namespace, *groups: str) -> Json:
@@ -207,7 +216,7 @@ def picked(args: Namespace, *groups: str) -> Json:
     return given
 
 
-def check_certain(first: Iterable[Step], args: Namespace) -> None:
+def check_certain(first: Sequence[Step], args: Namespace) -> None:
     """Ask the first prompts of each side that a gate is about.
 
     Raises UserError if the rules are too rarely certain of the responses to decide the gate.
@@ -267,14 +276,12 @@ def responses_file(of_model: Json) -> str:
     return file_name_part(of_model["model"] + settings) + ".csv"
 
 
-def announce(todo: Sequence[Step], args: Namespace) -> Outcome:
-    """Report what all steps together will send, and try each endpoint. Do neither if there are
-    responses to these prompts and to others: then the result has their path. Raises UserError.
+def announce(todo: Sequence[Step]) -> Outcome:
+    """Report what all steps together will send, and return it. If there are responses to these
+    prompts and to others, the result has their path. Raises UserError.
     """
-    from orbench.asking.live import try_endpoints
-
     requests = tokens = stored = 0
-    responses = 0  # that are still to come
+    to_come = 0  # responses
     cost = 0.0
     models = list[Model]()
     path = None
@@ -287,12 +294,12 @@ def announce(todo: Sequence[Step], args: Namespace) -> Outcome:
         tokens += plan.tokens
         cost += plan.cost
         if step.script == CHECK and plan.models:
-            sent += responses
-            tokens += responses * LATER_TOKENS
+            sent += to_come
+            tokens += to_come * LATER_TOKENS
             if not plan.models[0].settings.batches:
                 step.flags["batch"] = None
         requests += sent
-        responses = plan.to_send
+        to_come = plan.to_send
         if sent:
             models += plan.models
     if not requests:
@@ -303,11 +310,7 @@ def announce(todo: Sequence[Step], args: Namespace) -> Outcome:
         if cost:
             line += f", at most about {cost:.2f} for the model under test"
         say(line)
-        if args.dry_run:
-            say("nothing was sent, not even to try the model's name and address")
-        else:
-            try_endpoints(models)
-    return Outcome(0, path, to_send=requests, stored=stored)
+    return Outcome(0, path, to_send=requests, models=models, stored=stored)
 
 
 def foresee(step: Step) -> Outcome:

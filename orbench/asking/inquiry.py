@@ -79,7 +79,7 @@ class Run:
     why.
     """
 
-    reader: Reader
+    stage: Reader
     log: AnswerLog
     inquiries: list[Inquiry] = field(default_factory=list)
     failed: dict[bytes, Missing] = field(default_factory=dict)
@@ -108,7 +108,7 @@ class Run:
     @property
     def follows(self) -> bool:
         """Tell whether something can follow from an answer, so that it must be read at once."""
-        return self.reader.asks > 1
+        return self.stage.asks > 1
 
     def store(self, key: bytes, answer: Answer) -> None:
         """Put an answer into the log, then count its tokens. Raises UserError."""
@@ -127,7 +127,7 @@ class Run:
         if answer is None:
             return None
         self.adaptation.recall(request.model, answer)
-        done = Done(request, answer, self.reader.read(request, answer))
+        done = Done(request, answer, self.stage.read(request, answer))
         if self.follows:  # else every response would stay in memory
             self.readings[request.key] = done
             if first:
@@ -178,9 +178,9 @@ def _walk(request: Request, run: Run) -> Request | Done:
         done = run.read(request, first=attempts == 1)
         if done is None or done.answer is None:
             return _without_answer(request, run)
-        if not isinstance(done.reading, Missing) or attempts == run.reader.asks:
+        if not isinstance(done.reading, Missing) or attempts == run.stage.asks:
             return done
-        again = run.reader.again(request, done.answer, done.reading)
+        again = run.stage.again(request, done.answer, done.reading)
         if run.brakes(request.model.asked) and again.key not in run.log:
             return done
         request = again

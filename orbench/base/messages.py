@@ -103,16 +103,14 @@ def read_environment_file() -> None:
     """
     FROM_FILE.clear()
     for path in filter(Path.is_file, (Path(".env"), ROOT / ".env")):
-        from dotenv import dotenv_values
+        from dotenv import load_dotenv
 
+        before = set(os.environ)
         try:
-            values = dotenv_values(path)
+            load_dotenv(path)
         except (OSError, ValueError) as error:  # not UTF-8, or a NUL byte
             raise UserError(f"{path} cannot be read: {error}") from None
-        for name, value in values.items():
-            if value is not None and name not in os.environ:
-                os.environ[name] = value
-                FROM_FILE[name] = path
+        FROM_FILE.update(dict.fromkeys(os.environ.keys() - before, path))
 
 
 def run_script(main: Callable[[Sequence[str]], int]) -> NoReturn:

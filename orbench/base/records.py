@@ -6,6 +6,7 @@ is written once, by the stage that knows it, and carried along (`CARRIED`).
 
 import json
 from contextlib import suppress
+from datetime import UTC, datetime
 from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -55,6 +56,11 @@ SHAPE: Record = {
     "output": dict,
     "versions": dict,
 }
+
+
+def now() -> str:
+    """Return the time as records have it."""
+    return datetime.now(UTC).isoformat(timespec="seconds")
 
 
 def record_path(csv: Path) -> Path:

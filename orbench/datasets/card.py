@@ -5,7 +5,6 @@ import re
 from argparse import Namespace
 from collections import Counter
 from collections.abc import Collection, Mapping
-from datetime import UTC, datetime
 from pathlib import Path
 from string import Template
 from textwrap import indent
@@ -13,7 +12,7 @@ from uuid import NAMESPACE_URL, uuid5
 
 from orbench.base.messages import UserError, clean
 from orbench.base.prompts import ids_of, prompt_set_hash
-from orbench.base.records import is_scripted, read_record, selectors, write_record
+from orbench.base.records import is_scripted, now, read_record, selectors, write_record
 from orbench.base.tables import Paths, sha256_of, write_text
 from orbench.base.words import OVERALL, Rows, Words, category_of
 from orbench.datasets.moderated import SAFE_SET, TOXIC_SET
@@ -98,7 +97,7 @@ def write_card(
         "counts": "\n".join(table),
         "history": indent("\n".join(map(clean, history)), "    "),
         "example": example,
-        "date": datetime.now(UTC).date().isoformat(),
+        "date": now()[:10],
         "canary": uuid5(NAMESPACE_URL, " ".join(["prompt set hash", *hashes])),
     }
     write_text(folder / CARD, Template(template).substitute(values))

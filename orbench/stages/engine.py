@@ -3,7 +3,7 @@
 `orbench.stages.runner` puts the steps together.
 """
 
-from datetime import UTC, datetime
+from dataclasses import dataclass, field
 from itertools import starmap
 from pathlib import Path
 
@@ -18,21 +18,20 @@ from orbench.asking.inquiry import (
     replay,
     state,
 )
-from orbench.asking.log import AnswerLog
 from orbench.base.messages import UserError, counted, say
+from orbench.base.records import now
 from orbench.base.words import Row
 from orbench.models.requests import Missing, Request
 from orbench.stages.stage import Plan, Readings, Result, Results, Stage, Written
 
 
+@dataclass
 class StageRun(Run):
     """One run of a stage. plan: each row with its inquiries."""
 
-    def __init__(self, stage: Stage, log: AnswerLog) -> None:
-        super().__init__(stage, log)
-        self.stage = stage
-        self.plan: list[tuple[Row, Plan]] = []
-        self.start = datetime.now(UTC)
+    stage: Stage
+    plan: list[tuple[Row, Plan]] = field(default_factory=list)
+    start: str = field(default_factory=now)
 
     def results(self) -> Results:
         """Yield what came of each row once the run is over, rows lost in the stage before last."""

@@ -3,7 +3,6 @@
 from collections import Counter, defaultdict
 from collections.abc import Sequence
 from dataclasses import asdict
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import NamedTuple
 
@@ -15,6 +14,7 @@ from orbench.base.records import (
     Record,
     failed_hash,
     is_scripted,
+    now,
     read_record,
 )
 from orbench.base.tables import sha256_of
@@ -181,10 +181,10 @@ def _input_of(stage: Stage) -> Record:
 
 def _time_of(run: StageRun, counts: Counts, path: Path) -> Record:
     """Return when the answers in a CSV were asked for. path: of the CSV."""
-    start = run.start.isoformat(timespec="seconds")
+    start = run.start
     if counts.answers["reused"]:  # some of the answers are of an earlier run
         start = min(start, read_record(path).get("start", start))
-    return {"start": start, "end": datetime.now(UTC).isoformat(timespec="seconds")}
+    return {"start": start, "end": now()}
 
 
 def _carried(stage: Stage, before: Record, known: Record) -> Record:

@@ -88,19 +88,16 @@ def fetch(wanted: PromptSet) -> tuple[Path, Paths]:
     repository = wanted.repository
     what = wanted.file or f"split {wanted.split or '(none named)'}, config {wanted.config},"
     revision = wanted.revision or ("main" if wanted.file else CONVERTED)
+    at: Json = {"repo_type": "dataset", "revision": revision}
     patterns = _patterns(wanted)
     try:
-        folder = Path(
-            snapshot_download(
-                repository, repo_type="dataset", revision=revision, allow_patterns=patterns
-            )
-        )
+        folder = Path(snapshot_download(repository, **at, allow_patterns=patterns))
         files = []
         for pattern in patterns:
             files += sorted(folder.glob(pattern))
         if len({NUMBER.sub("", str(file)) for file in files}) == 1 and _all_parts(files):
             return folder, files
-        names = HfApi().list_repo_files(repository, repo_type="dataset", revision=revision)
+        names = HfApi().list_repo_files(repository, **at)
         available = sorted({NUMBER.sub("*", name) for name in names})
         why = f"the files there are {clean(', '.join(available))[:600]}"
     except errors.GatedRepoError:
