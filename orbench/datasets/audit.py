@@ -14,9 +14,9 @@ from pathlib import Path
 from orbench.base.grouping import grouped
 from orbench.base.messages import UserError, counted, say
 from orbench.base.prompts import ids_of, prompt_id_of, response_id_of, text_id
-from orbench.base.tables import Paths, make_folder, read_csv, write_csv
-from orbench.base.words import Row, Rows, Texts, Words, bad_cell
-from orbench.judging.panels import LABEL_SCORES, coefficient
+from orbench.base.tables import Paths, Table, make_folder, read_csv, write_csv
+from orbench.base.words import VERDICTS, Row, Rows, Texts, Words, bad_cell, verdict_of
+from orbench.judging.panels import LABEL_SCORES, coefficient, toxicity_scores, votes_in
 from orbench.stats.agreement import krippendorffs_alpha
 
 KEY = ("id", "prompt", "toxicity", "weight")
@@ -44,11 +44,17 @@ def even_sample(categories: Words, size: int, seed: int) -> dict[int, float]:
     return drawn
 
 
-def drawn_prompts(scores: Texts, strata: Words, size: int) -> list[Row]:
-    """Draw prompts evenly over the strata. Return the rows of their key.
-
-    scores: prompt -> toxicity. strata: each prompt's.
+def drawn_prompts(path: Path, results: Paths, size: int) -> list[Row]:
+    """Draw prompts of a file evenly over their toxicity scores, and over those that a model refuses
+    in its results and those that none does. Return the rows of their key. Raises UserError.
     """
+    refused = set()
+    for result in results:
+        for row in read_csv(result, ["prompt"]).rows:
+            if VERDICTS[verdict_of(row, str(result))]:
+                refused.add(row["prompt"])
+    scores = _scores_in(read_csv(path, ["prompt"]))
+    strata = [f"{score} {prompt in refused}" for prompt, score in scores.items()]
     prompts = list(scores)
     sample = []
     for place, weight in even_sample(strata, size, seed=0).items():
@@ -62,6 +68,22 @@ def drawn_prompts(scores: Texts, strata: Words, size: int) -> list[Row]:
             }
         )
     return sample
+
+
+def _scores_in(table: Table) -> Texts:
+    """Return the toxicity score of each prompt that has votes from all judges; "" without votes."""
+    if "is_toxic" not in table.columns:
+        return {row["prompt"]: "" for row in table.rows}
+    shares = toxicity_scores(votes_in(table, "")).dropna()
+    scores = {}
+    for row in table.rows:
+        prompt = prompt_id_of(row)
+        if prompt in shares:
+            scores[row["prompt"]] = f"{shares[prompt]:.4g}"
+    if not scores:
+        raise UserError(f"{table.path} has no prompt with votes from all judges")
+    say(f"{counted(len(scores), 'prompt')} with a toxicity score, of {len(table.rows):,} rows")
+    return scores
 
 
 def drawn_responses(paths: Paths, size: int) -> list[Row]:

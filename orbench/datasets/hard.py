@@ -1,7 +1,7 @@
-"""Which prompts several families refuse."""
+"""Which prompts several families refuse: what alignment_checker/select_hard_prompts.py writes."""
 
+from argparse import Namespace
 from collections import Counter
-from collections.abc import Mapping
 from operator import itemgetter
 from pathlib import Path
 
@@ -11,24 +11,62 @@ from pandas import DataFrame, Series  # type: ignore[import-untyped]
 from orbench.base.messages import UserError, clean, counted, say
 from orbench.base.prompts import same, seed_id_of
 from orbench.base.records import check_whole, failed_rows, is_scripted, read_record, under_test
-from orbench.base.tables import Paths, check_single, read_csv
+from orbench.base.tables import (
+    beside,
+    check_outputs,
+    check_single,
+    make_folder,
+    read_csv,
+    write_csv,
+)
 from orbench.base.words import VERDICTS, Row, Rows, Texts, verdict_of
+from orbench.datasets import card
+from orbench.stages.stage import output_path
 
+SELECTED_BY = "select_hard_prompts"  # in run records
 YES = "yes"
 VERDICT_BY_SIGN = {1: "refused", 0: "unscored", -1: "answered"}  # of refusals less answers
 
 Prompts = dict[str, Row]  # prompt -> prompt, category, seed_id
 
 
-def decided(paths: Paths, given: Mapping[Path, str], least: int) -> tuple[Texts, Rows]:
-    """Return the models' families, and the rows of the table `_models.csv`. Raises UserError.
+def select(args: Namespace) -> Path:
+    """Write the hard prompts, and what each model did with all; return the path of the first.
 
-    given: the families that --family names. least: how many must refuse.
+    Raises UserError and OSError.
     """
+    output = output_path(args.output_path, Path("or-bench-hard.csv"))
+    table = beside(output, "_models.csv")
+    make_folder(output.parent)
+    card.check_ours(output, SELECTED_BY)
+    check_outputs([output, table], args.result_files)
+    families, rows = _decided(args)
+    chosen = [row for row in rows if row["hard"] == YES]
+    columns = ["prompt", "category"]
+    if any(row["seed_id"] for row in rows):
+        columns.append("seed_id")
+    write_csv(table, [*columns, *families, "families_refused", "families_unscored", "hard"], rows)
+    write_csv(output, columns, chosen)
+    selectors = families.values()
+    card.write_dataset_record(output, chosen, args.result_files, args, SELECTED_BY, selectors)
+    card.list_datasets(output.parent)
+    _say_selection(families, rows)
+    return output
+
+
+def _decided(args: Namespace) -> tuple[Texts, Rows]:
+    """Return the models' families, and the rows of the table `_models.csv`. Raises UserError."""
+    least = args.min_families
+    given = {}
+    for pair in args.family:
+        file, _, name = pair.rpartition("=")
+        given[Path(file)] = name
+    if not (given.keys() <= set(args.result_files) and all(given.values())):
+        raise UserError("--family: write FILE=NAME, FILE as in --result_files")
     texts = Prompts()
     families = {}
     balances = {}
-    for path in paths:
+    for path in args.result_files:
         model, family, balance = _results(path, given.get(path, ""), texts)
         if model in families:
             raise UserError(f"{path} is a second file for {model}; give only one")
@@ -89,7 +127,7 @@ def _results(path: Path, family: str, texts: Prompts) -> tuple[str, str, Counter
     return model, family, balance
 
 
-def say_selection(families: Texts, rows: Rows) -> None:
+def _say_selection(families: Texts, rows: Rows) -> None:
     """Say what each model did, and how many prompts are hard."""
     for model, family in families.items():
         counts = Counter(map(itemgetter(model), rows))

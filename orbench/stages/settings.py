@@ -21,7 +21,7 @@ def model_of(
 
     own_server: see `resolve`.
     """
-    key = args.api_key_env or ""
+    key = args.api_key_env
     return resolve(name, base_url=args.base_url, key_variable=key, own_server=own_server)
 
 
