@@ -2,6 +2,7 @@
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
+from typing import NamedTuple
 
 from orbench.asking.inquiry import Phase
 from orbench.base.grouping import grouped
@@ -21,11 +22,11 @@ from orbench.base.words import (
 )
 from orbench.models.providers import Models, is_same_model
 from orbench.models.requests import Missing
-from orbench.stages import facts
 from orbench.stages.engine import StageRun
-from orbench.stages.facts import CountedRow, Counts
+from orbench.stages.facts import Counts, measures_nothing
 from orbench.stages.run import BRIEF, Outcome
 from orbench.stages.stage import Closing, Result, Stage
+from orbench.stats.intervals import wilson
 
 SCRIPTED_NOTE = "scripted model: fixed texts, not a real model's; this measures nothing"
 SCRIPTED_INPUT_NOTE = "prompts of the scripted model, written by hand; responses of a real model"
@@ -35,6 +36,40 @@ SCRIPTED_INPUT_NOTE = "prompts of the scripted model, written by hand; responses
 
 LINE = "{:<21}{:>6}{:>9}{:>8}{:>12}{:>10}{:>14}"  # the 80 columns of a terminal
 LONGEST_CATEGORY = 20
+
+
+class CountedRow(NamedTuple):
+    """One row: its prompt and seed by their ids, and whether it is refused (None: unscored)."""
+
+    category: str
+    prompt: str
+    seed: str
+    refused: bool | None
+
+
+def are_independent(rows: Sequence[CountedRow]) -> bool:
+    """Return whether each row has a prompt, and each prompt a seed, of its own."""
+    _, prompts, seeds, _ = zip(*rows, strict=True)
+    return len(set(prompts)) == len(set(seeds)) == len(rows)
+
+
+def refusal_rate(rows: Sequence[CountedRow], scored: int, refused: int) -> tuple[float, ...]:
+    """Return the rate, its interval, and the interval that includes unscored rows, as results.csv
+    has them. scored: at least one row.
+    """
+    if are_independent(rows):  # the same, without loading numpy and scipy for half a second
+        every = len(rows)
+        lowest, _ = wilson(refused, every)
+        _, highest = wilson(refused + every - scored, every)
+        return refused / scored, *wilson(refused, scored), lowest, highest
+    import numpy as np
+
+    from orbench.stats.core import Verdicts, mean, with_unscored
+
+    _, prompts, seeds, refusals = map(np.array, zip(*rows, strict=True))
+    verdicts = Verdicts(refusals.astype(float), prompts, seeds)  # None becomes NaN
+    rate, interval, *_ = mean(verdicts)
+    return rate, *interval, *with_unscored(verdicts)
 
 
 class RefusalTable(Closing):
@@ -88,7 +123,7 @@ def _table(rows: Sequence[CountedRow]) -> Lines:
         for name in sorted(by_category):
             yield _rate_line(shortened(one_line(name), LONGEST_CATEGORY), by_category[name])
     yield _rate_line(OVERALL, rows)
-    if not facts.are_independent(rows):
+    if not are_independent(rows):
         yield "the intervals allow for rows that share a prompt or a seed"
     if any(row.refused is None for row in rows):
         yield "with unscored: the interval that includes them, as answers or as refusals"
@@ -101,7 +136,7 @@ def _rate_line(name: str, rows: Sequence[CountedRow]) -> str:
     n = len(rows) - unscored
     if not n:
         return LINE.format(name, 0, 0, "-", "-", unscored, "-")
-    shares = facts.refusal_rate(rows, n, refused)
+    shares = refusal_rate(rows, n, refused)
     rate, low, high, lowest, highest = (100 * share for share in shares)
     interval = f"{low:.1f}-{high:.1f}"
     with_unscored = f"{lowest:.1f}-{highest:.1f}"
@@ -156,7 +191,7 @@ def closing_lines(run: StageRun, counts: Counts) -> Lines:
         yield from stage.closing.lines()
     if stage.closing.doubt:
         yield stage.closing.doubt
-    if facts.measures_nothing(stage):
+    if measures_nothing(stage):
         yield SCRIPTED_NOTE
     elif is_scripted(stage.input_record) and not brief:
         yield SCRIPTED_INPUT_NOTE

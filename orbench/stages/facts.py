@@ -1,10 +1,8 @@
-"""What is known at the end of a run: the counts, refusal rates, and the run record."""
+"""What is known at the end of a run: the counts, and the run record."""
 
 from collections import Counter, defaultdict
-from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
-from typing import NamedTuple
 
 from orbench.asking.log import AnswerLog
 from orbench.base.prompts import prompt_id_of, prompt_set_hash, set_name
@@ -24,7 +22,6 @@ from orbench.models.requests import REFUSED_TO_JUDGE, Missing, Tokens
 from orbench.stages.engine import StageRun
 from orbench.stages.existing import settings_of
 from orbench.stages.stage import Result, Stage
-from orbench.stats.intervals import wilson
 
 GENERATORS = ("toxic_prompt_generator", "rewritter")
 
@@ -87,44 +84,6 @@ class Counts:
             self.tokens.add(answer)
             self.served_by[model][answer.served_by] += 1
             self.dropped[model].update(answer.dropped)
-
-
-# -- refusal rates -------------------------------------------------------------------------------
-
-
-class CountedRow(NamedTuple):
-    """One row: its prompt and seed by their ids, and whether it is refused (None: unscored)."""
-
-    category: str
-    prompt: str
-    seed: str
-    refused: bool | None
-
-
-def are_independent(rows: Sequence[CountedRow]) -> bool:
-    """Return whether each row has a prompt, and each prompt a seed, of its own."""
-    _, prompts, seeds, _ = zip(*rows, strict=True)
-    return len(set(prompts)) == len(set(seeds)) == len(rows)
-
-
-def refusal_rate(rows: Sequence[CountedRow], scored: int, refused: int) -> tuple[float, ...]:
-    """Return the rate, its interval, and the interval that includes unscored rows, as results.csv
-    has them. scored: at least one row.
-    """
-    if are_independent(rows):  # the same, without loading numpy and scipy for half a second
-        every = len(rows)
-        lowest, _ = wilson(refused, every)
-        _, highest = wilson(refused + every - scored, every)
-        return refused / scored, *wilson(refused, scored), lowest, highest
-    import numpy as np
-
-    from orbench.stats.core import Verdicts, mean, with_unscored
-
-    _, prompts, seeds, verdicts_given = zip(*rows, strict=True)
-    scores = np.array(verdicts_given, float)  # None becomes NaN
-    verdicts = Verdicts(scores, np.array(prompts), np.array(seeds))
-    rate, interval, *_ = mean(verdicts)
-    return rate, *interval, *with_unscored(verdicts)
 
 
 # -- the run record ------------------------------------------------------------------------------
