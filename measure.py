@@ -100,7 +100,7 @@ def main(argv: Sequence[str]) -> int:
     plan = announce(todo)
     models = list(plan.models)
     if plan.path:
-        models.clear()
+        models = []
         folder = args.output_dir
         args.output_dir /= f"limit_{args.limit}"
         say(f"these prompts were asked with others; the report on them alone: {args.output_dir}")
@@ -121,23 +121,25 @@ def main(argv: Sequence[str]) -> int:
 
 
 def measure(todo: Sequence[Step], args: Namespace, again: Sequence[Step]) -> int:
-    """Run the stages, and write the report once no batch is under way. Raises UserError.
+    """Run the stages, and write the report once no batch is under way.
 
-    again: a sample with stored answers.
+    again: a sample with stored answers. Raises UserError, also if gates have to wait for a batch.
     """
-    checked = run_steps(todo, args)
+    checked = run_steps(todo)
     if not checked:
+        if args.gates:
+            raise UserError("no gate can be decided before all answers are there")
         return 0
     if again:
-        changed = len(verdicts_in(run_steps(again, args)) - verdicts_in(checked))
+        now = verdicts_in(run_steps(again))
+        changed = len(now - verdicts_in(checked))
         if changed > NOISE:
+            why = (
+                f"{changed} prompts got another verdict when asked again, so the model may have "
+                "changed: use another --output_dir (make: RESULTS)"
+            )
             for path in checked:
-                add_to_record(
-                    path,
-                    "under_test",
-                    unranked=f"{changed} prompts got another verdict when asked again, so the "
-                    "model may have changed: use another --output_dir (make: RESULTS)",
-                )
+                add_to_record(path, "under_test", unranked=why)
     status = write_report(args, list(map(str, checked)))
     if again:  # the next run has its own
         args.probes.rename(f"{args.probes}-{time_ns()}")
@@ -145,10 +147,10 @@ def measure(todo: Sequence[Step], args: Namespace, again: Sequence[Step]) -> int
     return status
 
 
-def run_steps(todo: Sequence[Step], args: Namespace) -> list[Path]:
+def run_steps(todo: Sequence[Step]) -> list[Path]:
     """Run the stages, and return the CSVs of stage 5, none while a batch is under way.
 
-    Raises UserError, also if gates have to wait for a batch.
+    Raises UserError.
     """
     checked = []
     waiting = []  # sides with a batch under way
@@ -165,8 +167,6 @@ def run_steps(todo: Sequence[Step], args: Namespace) -> list[Path]:
             waiting.append(step.side)
         elif step.script == ALIGN:
             add_to_record(outcome.path, "source", side=step.side)
-    if waiting and args.gates:
-        raise UserError("no gate can be decided before all answers are there")
     return [] if waiting else checked
 
 
@@ -176,7 +176,9 @@ def steps(prompts: Texts, args: Namespace, **others: object) -> Iterator[Step]:
     others: what counts in place of args.
     """
     args = Namespace(**vars(args) | others)
-    judge = file_name_part(f"{args.judge}_{args.rubric}".removesuffix("_three"))
+    judge = file_name_part(args.judge)
+    if args.rubric != "three":
+        judge += f"_{args.rubric}"
     rows = picked(args, "rows", "columns")
     of_model = picked(args, *UNDER_TEST, "run") | {"model": args.model}
     judges = picked(args, "judge", "run") | {"prices": None, "dry_run": None}
@@ -224,7 +226,7 @@ def check_certain(first: Sequence[Step], args: Namespace) -> None:
     gates = str(args.gates)
     for step in first:
         if step.script == ALIGN and (step.side in gates or WORSE in gates):
-            run_steps([step], args)
+            run_steps([step])
             findings = read_record(step.flags["output_path"])["findings"]
             share = findings["certain"] / findings["by_rules"]
             if share < CERTAIN:
@@ -266,14 +268,14 @@ def responses_file(of_model: Json) -> str:
     usual ones. Raises UserError.
     """
     align = load(ALIGN)
-    settings = align.described(
-        align.parser().parse_args(words_of(of_model | {"input_file": "any"}))
-    )
+    words = words_of(of_model | {"input_file": "any"})
+    settings = align.described(align.parser().parse_args(words))
     if len(settings) > LONGEST_SETTINGS:
         settings = f"settings {text_id(settings)[:6]}"
+    name = of_model["model"]
     if settings:
-        settings = f", {settings}"
-    return file_name_part(of_model["model"] + settings) + ".csv"
+        name += f", {settings}"
+    return file_name_part(name) + ".csv"
 
 
 def announce(todo: Sequence[Step]) -> Outcome:

@@ -61,8 +61,8 @@ def _decided(args: Namespace) -> tuple[Texts, Rows]:
     for pair in args.family:
         file, _, name = pair.rpartition("=")
         given[Path(file)] = name
-    if not (given.keys() <= set(args.result_files) and all(given.values())):
-        raise UserError("--family: write FILE=NAME, FILE as in --result_files")
+        if not name or Path(file) not in args.result_files:
+            raise UserError("--family: write FILE=NAME, FILE as in --result_files")
     texts = Prompts()
     families = {}
     balances = {}
