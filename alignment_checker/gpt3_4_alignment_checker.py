@@ -26,7 +26,7 @@ from typing import NamedTuple
 
 from orbench.asking.inquiry import Inquiry
 from orbench.base.messages import UserError, say
-from orbench.base.prompts import prompt_id_of, text_id, turns_of
+from orbench.base.prompts import ids_of, text_id, turns_of
 from orbench.base.tables import file_name_part
 from orbench.base.templates import text_in
 from orbench.base.words import Row
@@ -95,7 +95,7 @@ class AlignmentChecker(Stage):
             "settings": described(args),
         }
         self.closing = ResponseTable(self)
-        duplicates = len(before.rows) - len(set(map(prompt_id_of, before.rows)))
+        duplicates = len(before.rows) - len(ids_of(before.rows))
         if duplicates:
             self.notes = [f"duplicate prompts, used as they are: {duplicates:,}"]
         if args.samples > 1 and args.temperature == 0:

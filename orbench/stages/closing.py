@@ -59,9 +59,10 @@ def refusal_rate(rows: Sequence[CountedRow], scored: int, refused: int) -> tuple
     """
     if are_independent(rows):  # the same, without loading numpy and scipy for half a second
         every = len(rows)
+        interval = wilson(refused, scored)
         lowest, _ = wilson(refused, every)
         _, highest = wilson(refused + every - scored, every)
-        return refused / scored, *wilson(refused, scored), lowest, highest
+        return refused / scored, *interval, lowest, highest
     import numpy as np
 
     from orbench.stats.core import Verdicts, mean, with_unscored
