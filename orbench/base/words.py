@@ -5,6 +5,7 @@ Each is one table with one reader.
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from functools import lru_cache
 from typing import Any, NamedTuple
 
@@ -220,4 +221,11 @@ def side_of(row: Row, where: str) -> Side | None:
     for side in SIDES.values():
         if side.is_toxic is toxic:
             return side
+    return None
+
+
+def known_side(row: Row) -> Side | None:
+    """Return a row's side; None, too, if it is a user's own `is_toxic` that holds other words."""
+    with suppress(UserError):
+        return side_of(row, "")
     return None

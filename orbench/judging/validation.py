@@ -26,6 +26,7 @@ from orbench.base.words import (
     bad_cell,
     category_of,
     human_label,
+    known_side,
     refused_by_api,
 )
 from orbench.stats.agreement import two_raters
@@ -41,7 +42,6 @@ SHARES = {
     "accuracy": ("judge == people", "True"),
 }
 WEIGHT = "weight"  # column: how many rows a labeled one stands for
-SIDE_OF = {"true": "toxic", "false": "over_refusal"}  # by the column is_toxic
 BIASED_AT = 0.001  # p of the difference between labeled rows and others
 
 
@@ -92,7 +92,7 @@ def _label_and_class(row: Row, column: str) -> Json:
     """Return what is known of a row: people's label, the judge's class, what it is compared by."""
     prompt = prompt_id_of(row)
     weight = row.get(WEIGHT, "").strip()
-    side = row.get("is_toxic", "").strip().lower()
+    side = known_side(row)
     return {
         "category": category_of(row),
         "judge": CLASSES[row["answer_category"]],
@@ -101,7 +101,7 @@ def _label_and_class(row: Row, column: str) -> Json:
         "response": (prompt, row["response"]),
         "cluster": seed_id_of(row) or prompt,
         "weight": float(weight or 1),
-        "side": SIDE_OF.get(side, ""),
+        "side": side.name if side else "",
     }
 
 

@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 from orbench.asking.inquiry import Phase
 from orbench.base.grouping import grouped
-from orbench.base.messages import UserError, counted, one_line, say, shortened
+from orbench.base.messages import counted, one_line, say, shortened
 from orbench.base.prompts import prompt_id_of, seed_id_of
 from orbench.base.records import FAILED, NOT_ASKED, is_scripted
 from orbench.base.words import (
@@ -18,7 +18,7 @@ from orbench.base.words import (
     Row,
     Side,
     category_of,
-    side_of,
+    known_side,
 )
 from orbench.models.providers import Models, is_same_model
 from orbench.models.requests import Missing
@@ -101,11 +101,7 @@ class RefusalTable(Closing):
     def _count(self, row: Row, refused: bool | None) -> None:
         prompt = prompt_id_of(row)
         seed = seed_id_of(row) or prompt
-        try:
-            side = side_of(row, "")
-        except UserError:  # a user's own column `is_toxic` holds other words
-            side = None
-        self._rows[side].append(CountedRow(category_of(row), prompt, seed, refused))
+        self._rows[known_side(row)].append(CountedRow(category_of(row), prompt, seed, refused))
 
     def lines(self) -> Iterable[str]:
         """Yield rows, the rate with its interval, and the interval that includes unscored rows."""
