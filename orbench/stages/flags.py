@@ -78,9 +78,9 @@ class Parser(ArgumentParser):
             )
         parsed = super().parse_args(args, namespace)
         parsed.command = [self.prog, *args]
-        for flag, word in (("fail_if", WORSE), ("require", NOT_WORSE)):
-            if word in str(getattr(parsed, flag, "")) and not parsed.baseline:
-                self.error(f"--{flag} {word} needs --baseline")
+        lacks_baseline = "baseline" in parsed and not parsed.baseline
+        if lacks_baseline and WORSE in str(parsed.fail_if + parsed.require):  # or NOT_WORSE
+            self.error(f"{WORSE} and {NOT_WORSE} need --baseline")
         return parsed
 
     def format_help(self) -> str:

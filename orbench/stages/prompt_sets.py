@@ -125,18 +125,17 @@ def stratified_sample(rows: Rows, limit: int, seed: int) -> list[Row]:
     They depend on seed and prompts alone, and a larger sample contains a smaller one: the r-th of a
     category's m rows, by a seeded hash, stands at (r + 1/2) / m, and the first by place are taken.
     """
-    members = grouped(range(len(rows)), lambda number: rows[number].get("category", ""))
-    places = []
-    for category in members.values():
-        in_order = sorted((_order_of(rows[number], seed), number) for number in category)
-        for rank, place in enumerate(in_order):
-            places.append(((rank + 0.5) / len(category), *place))
-    places.sort()
-    taken = sorted(number for _, _, number in places[:limit])
-    return [rows[number] for number in taken]
+    hashes = [_hash_of(row, seed) for row in rows]
+    numbers = sorted(range(len(rows)), key=hashes.__getitem__)
+    places = {}
+    for category in grouped(numbers, lambda number: rows[number].get("category", "")).values():
+        for rank, number in enumerate(category):
+            places[number] = (rank + 0.5) / len(category)
+    numbers.sort(key=places.__getitem__)
+    return [rows[number] for number in sorted(numbers[:limit])]
 
 
-def _order_of(row: Row, seed: int) -> bytes:
+def _hash_of(row: Row, seed: int) -> bytes:
     text = asked_in(row) if "prompt" in row else "\0".join(row.values())
     return hashlib.sha256(f"{seed}\0{text}".encode()).digest()
 
