@@ -159,7 +159,8 @@ def read_reply(
             why = "the judge declines"
     if verdict:
         return Opinion(verdict, answer.text, judge)
-    return Missing(fault, f"{why}; the reply ends: {one_line(answer.text[-150:])!r}")
+    end = one_line(answer.text[-150:])
+    return Missing(fault, f"{why}; the reply ends: {end!r}")
 
 
 def _guards_verdict(kind: JudgeKind, text: str, about: About) -> tuple[str | None, str]:

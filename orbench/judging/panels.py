@@ -112,7 +112,8 @@ class ModerationColumns:
             return decided._replace(why=decided.why + faults)
         if self.panel:
             debatable = len({vote == NO_CATEGORY for vote in votes.values()}) > 1
-            together = (str(decided != NO_CATEGORY), decided, str(len(votes)), str(debatable))
+            is_toxic = decided != NO_CATEGORY
+            together = (str(is_toxic), decided, str(len(votes)), str(debatable))
             cells |= zip(self.panel_columns, together, strict=True)
         return cells
 
@@ -128,7 +129,8 @@ def agreement_lines(votes: Mapping[str, Votes]) -> Lines:
         n = sum(pair)
         share = "none"
         if n:
-            share = f"{(pair.both + pair.neither) / n:.1%}"
+            agreed = pair.both + pair.neither
+            share = f"{agreed / n:.1%}"
         kappa, *_ = pair.kappa(n) or (None,)
         yield f"{a} and {b} agree on {share} of {n:,} texts, Cohen's kappa {coefficient(kappa)}"
     alpha, n = krippendorffs_alpha(zip(*votes.values(), strict=True))

@@ -86,7 +86,9 @@ def ask(run: StageRun) -> None:
     if run.stage.models:
         _send(run)
     if run.asking:
-        run.phase = Phase.WAITING if args.export_requests else Phase.OVER
+        run.phase = Phase.OVER
+        if args.export_requests:
+            run.phase = Phase.WAITING
 
 
 def _send(run: StageRun) -> None:

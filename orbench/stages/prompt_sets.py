@@ -128,7 +128,8 @@ def stratified_sample(rows: Rows, limit: int, seed: int) -> list[Row]:
     hashes = [_hash_of(row, seed) for row in rows]
     numbers = sorted(range(len(rows)), key=hashes.__getitem__)
     places = {}
-    for category in grouped(numbers, lambda number: rows[number].get("category", "")).values():
+    categories = grouped(numbers, lambda number: rows[number].get("category", ""))
+    for category in categories.values():
         for rank, number in enumerate(category):
             places[number] = (rank + 0.5) / len(category)
     numbers.sort(key=places.__getitem__)
