@@ -148,19 +148,16 @@ def _of_set(wanted: PromptSet) -> Table:
     if wanted.prompt == "prompt":
         columns[MESSAGES] = MESSAGES
     folder, paths = fetch(wanted)
-    all_rows = []
+    rows = []
     for path in paths:
         table = read_csv(path, [wanted.prompt], hint=HINT)
-        all_rows += table.rows
-    columns = {ours: theirs for ours, theirs in columns.items() if theirs in table.columns}
-    rows = []
-    for row in all_rows:
-        if not wanted.only.items() <= row.items():
-            continue
-        ours = {column: row.get(theirs, "") for column, theirs in columns.items()}
-        if wanted.seed:
-            ours["seed_id"] = prompt_id(row[wanted.seed])
-        rows.append(ours)
+        columns = {ours: theirs for ours, theirs in columns.items() if theirs in table.columns}
+        for row in table.rows:
+            if wanted.only.items() <= row.items():
+                rows.append({ours: row[theirs] for ours, theirs in columns.items()})
+    if wanted.seed:
+        for row in rows:
+            row["seed_id"] = prompt_id(row["seed_id"])
     files = {path.relative_to(folder).as_posix(): sha256_of(path) for path in paths}
     source = wanted._asdict() | {"revision": folder.name, "files": files}
     return Table(Path(f"{wanted.name}.csv"), list(columns), rows, source)
