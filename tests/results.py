@@ -10,6 +10,8 @@ from typing import Any
 import numpy as np
 
 from orbench.base.prompts import prompt_id
+from orbench.base.records import failed_hash, read_record, record_path
+from orbench.base.tables import sha256_of
 from orbench.report.load import load_results, sources_of
 from orbench.report.measures import (
     OVERALL,
@@ -64,7 +66,16 @@ def written(
     record = {"stage": "response_checker", "under_test": {"asked": model}}
     record["parameters"] = {"check_model": about.pop("judge", "gpt4")}
     path.with_suffix(".run.json").write_text(json.dumps(record | about))
+    record_output(path)
     return path
+
+
+def record_output(csv: Path) -> None:
+    """Let the record beside a CSV say that its stage wrote it and its failed rows as they are."""
+    record = read_record(csv)
+    if record:
+        record["output"] = {"csv": sha256_of(csv), "failed": failed_hash(csv)}
+        record_path(csv).write_text(json.dumps(record))
 
 
 def lost(path: Path, prompts: list[str], **columns: str) -> None:
@@ -72,6 +83,7 @@ def lost(path: Path, prompts: list[str], **columns: str) -> None:
     about = {"category": "a", "error_type": "unscored", "error": "no verdict"} | columns
     rows = [[prompt, *about.values()] for prompt in prompts]
     write_csv(path.with_name(f"{path.stem}_failed.csv"), ["prompt", *about], rows)
+    record_output(path)
 
 
 def loaded(*safe: Path | str, toxic: tuple[Path | str, ...] = (), texts: int = 0) -> list[Result]:

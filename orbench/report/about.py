@@ -48,13 +48,14 @@ def about(
     certain = findings.get("certain", nan) / (findings.get("by_rules") or nan)
     days = {_in(record, "under_test", time)[:10] for time in ("start", "end")} - {""}
     hashes = {"csv": sha256_of(path), "failed": failed_hash(path)}
+    written = record.get("output", {})
     # The file of failed rows is there, or the stage wrote none.
-    is_known = hashes["failed"] or (record and not _in(record, "output", "failed"))
+    is_known = hashes["failed"] or written.get("failed") == ""
     doubt = next(_doubts(record, family, judge, table.rows), "")
     notes = record.get("notes", [])
     if not record:
         notes = ["no run record: settings, date and unscored rows are unknown"]
-    is_edited = record.get("output", hashes) != hashes
+    is_edited = bool(record) and written != hashes
     return About(
         file=str(path),
         model=model + BASELINE if source.baseline else model,

@@ -12,7 +12,8 @@ are none of the project's:
                           _failed.csv, after the others
     $ show FILE COLUMN ... [COLUMN=VALUE ...]   these columns, of rows with these values; of a
                           JSON file these entries
-    $ write FILE          the lines that follow, each after `> `
+    $ write FILE          the lines that follow, each after `> `; a run record without `output`
+                          says that its stage wrote the CSV as it is
     $ cat FILE ...        what is in files
     $ ls FOLDER           the names in a folder
     $ cp FILE FILE        a copy
@@ -31,14 +32,17 @@ import os
 import re
 import shlex
 import shutil
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
 
+from orbench.base.messages import UserError
 from orbench.base.words import VERDICTS
 from orbench.refusals import rules
 from tests.batch_server import BatchServer
 from tests.conftest import Desk, read_csv, write_csv
+from tests.results import record_output
 from tests.server import Body, Reply, answer
 
 FOLDER = Path(__file__).parent / "transcripts"
@@ -101,6 +105,7 @@ class Shell:
             return "".join(shown(self.desk.folder / word) for word in words)
         if name == "sent":
             return self.sent()
+        complete_records(self.desk.folder)
         url = self.desk.url
         flags = [word.replace("$URL", url) for word in words]
         done = self.desk.run(name, *flags, status=None)
@@ -113,6 +118,14 @@ class Shell:
         bodies = {LONG.sub(r"\1 [...] \2", f"{text}\n") for text in texts}
         requests.clear()
         return "".join(sorted(bodies))
+
+
+def complete_records(folder: Path) -> None:
+    """Let records that a case writes say that a stage wrote their CSVs, unless they say what."""
+    for path in folder.rglob("*.run.json"):
+        with suppress(UserError, OSError):  # damaged, or without a CSV
+            if '"output"' not in path.read_text():
+                record_output(path.with_name(path.name.replace(".run.json", ".csv")))
 
 
 def write_rows(path: Path, n: int, words: list[str]) -> None:

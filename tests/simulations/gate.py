@@ -29,6 +29,7 @@ from orbench.report.rates import refusal_rate
 from orbench.report.results import Result, Source
 from orbench.stats.core import ALPHA, Array, Verdicts, difference
 from tests.conftest import write_csv
+from tests.results import record_output
 from tests.simulated_rates import Random, answered
 
 PROMPTS = {"over_refusal": 1319, "toxic": 655}
@@ -61,6 +62,7 @@ def results_of(folder: Path) -> list[Result]:
         write_csv(path, ["prompt", "response", "answer_category"], answers)
         about = {"under_test": {"asked": run, "id": run}, "parameters": {"check_model": "judge"}}
         record_path(path).write_text(json.dumps(about))
+        record_output(path)
         sources.append(Source(path, "", side))
     results, _ = load.load_results(gate.with_baseline("old", sources))
     return results

@@ -16,7 +16,7 @@ from orbench.base.tables import sha256_of
 from orbench.report.load import load_results, sources_of
 from orbench.report.results import SAFE, UNCORRECTED, Lookalikes, Result, Source
 from tests.conftest import write_csv
-from tests.results import ANSWER, DIRECT, loaded, lost, numbered, written
+from tests.results import ANSWER, DIRECT, loaded, lost, numbered, record_output, written
 
 STAGE_4 = "prompt,is_rejected\nfold a bird?,True\nfold a hat?,False\n"
 STAGE_5 = "prompt,answer_category\nfold a bird?,direct_refusal\nfold a hat?,direct_answer\n"
@@ -30,6 +30,8 @@ def put(path: Path, text: str = STAGE_4, **record: Any) -> Path:
     path.write_text(text, encoding="utf-8")
     if record:
         path.with_suffix(".run.json").write_text(json.dumps(record))
+    if "output" not in record:
+        record_output(path)
     return path
 
 
@@ -195,6 +197,12 @@ def test_a_file_that_was_not_edited_needs_no_caution(tmp_path: Path) -> None:
     assert of_record(tmp_path, output=hashes).cautions == ()
     lost(tmp_path / "r.csv", ["Lost"])
     assert of_record(tmp_path, output=hashes).cautions == ("edited since its stage wrote it",)
+
+
+def test_a_record_that_does_not_say_what_was_written_hides_no_edit(tmp_path: Path) -> None:
+    found = of_record(tmp_path, output={})
+    assert found.cautions == ("edited since its stage wrote it",)
+    assert not found.unscored_known
 
 
 def test_without_a_record_much_is_unknown_but_the_rows_in_the_failed_file(tmp_path: Path) -> None:
