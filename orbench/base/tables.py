@@ -240,8 +240,8 @@ def write_csv(path: Path, columns: Columns, rows: Iterable[Row]) -> None:
         writer.commit()
 
 
-def write_json(path: Path, value: Json) -> None:
-    """Write an object as a small file of JSON, as `write_text` does."""
+def write_json(path: Path, value: object) -> None:
+    """Write a small file of JSON, as `write_text` does."""
     write_text(path, json.dumps(value, indent=2) + "\n")
 
 

@@ -23,6 +23,7 @@ from orbench.report.results import About, Source
 DEMO = "demo prompts: too few to say anything about a model"
 BASELINE = " (baseline)"  # behind the name of a model
 UNKNOWN_JUDGE = "unknown judge"
+NO_RECORD = "no run record: settings, date and unscored rows are unknown"
 EDITED = "edited since its stage wrote it"
 CERTAIN = 0.8  # with fewer certain verdicts, the rules alone rank nobody
 
@@ -47,15 +48,9 @@ def about(
     findings = record.get("findings", {})
     certain = findings.get("certain", nan) / (findings.get("by_rules") or nan)
     days = {_in(record, "under_test", time)[:10] for time in ("start", "end")} - {""}
-    hashes = {"csv": sha256_of(path), "failed": failed_hash(path)}
-    written = record.get("output", {})
-    # The file of failed rows is there, or the stage wrote none.
-    is_known = hashes["failed"] or written.get("failed") == ""
+    unscored_known, is_edited = _as_written(path, record)
     doubt = next(_doubts(record, family, judge, table.rows), "")
-    notes = record.get("notes", [])
-    if not record:
-        notes = ["no run record: settings, date and unscored rows are unknown"]
-    is_edited = bool(record) and written != hashes
+    notes = record.get("notes", []) if record else [NO_RECORD]
     return About(
         file=str(path),
         model=model + BASELINE if source.baseline else model,
@@ -68,7 +63,7 @@ def about(
         template=_in(record, "settings", "prompt file"),
         days=tuple(sorted(days)),
         certain=certain,
-        unscored_known=bool(is_known),
+        unscored_known=unscored_known,
         doubt=doubt,
         is_demo=doubt == DEMO,
         is_edited=is_edited,
@@ -85,6 +80,17 @@ def model_of(source: Source, tested: UnderTest) -> str:
     if source.model:
         tested = tested._replace(asked=source.model, id=tested.name.rpartition("/")[2])
     return tested.shown
+
+
+def _as_written(path: Path, record: Record) -> tuple[bool, bool]:
+    """Return whether the unscored rows of a file are known, and whether it was edited: it has
+    other hashes than the record says, or the record says none.
+    """
+    hashes = {"csv": sha256_of(path), "failed": failed_hash(path)}
+    written = record.get("output", {})
+    # The file of failed rows is there, or the stage wrote none.
+    is_known = hashes["failed"] or written.get("failed") == ""
+    return bool(is_known), bool(record) and written != hashes
 
 
 def _doubts(record: Record, family: str, judge: str, rows: Rows) -> Lines:

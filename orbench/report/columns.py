@@ -64,7 +64,7 @@ class Column(NamedTuple):
     """A column of a table, and what stands in it for a row: a cell, a number, a text, or None."""
 
     name: str  # in CSVs; empty: in documents alone
-    source: str | Callable[[Any], object]  # attributes with dots between them, or a function
+    source: str  # attributes with dots between them, or a key of COMPUTED
     title: str = ""  # in documents and on the page; empty: in CSVs alone
     shown: Shown = Shown.EVERYWHERE
     percent: bool = False  # whether a number is a fraction, to be shown in percent
@@ -72,11 +72,11 @@ class Column(NamedTuple):
     def cell(self, item: Any) -> Cell:
         """Return what stands in it; what the item does not have is not measured."""
         value = item
-        if isinstance(self.source, str):
+        if self.source in COMPUTED:
+            value = COMPUTED[self.source](item)
+        else:
             for name in self.source.split("."):
                 value = getattr(value, name, nan)
-        else:
-            value = self.source(item)
         if self.percent and isinstance(value, float):
             return percent_cell(value)
         return cell_of(value)
@@ -124,7 +124,7 @@ def _example(number: int) -> Callable[[Association], object]:
 
 
 # What columns.toml names beside attributes.
-COMPUTED = {
+COMPUTED: dict[str, Callable[[Any], object]] = {
     "rate": rate_cell,
     "corrected": lambda rate: percent_cell(*rate.details.corrected),
     "notes": lambda rate: "; ".join(notes_of(rate)),
@@ -141,11 +141,7 @@ TABLES = toml_beside(__file__)
 
 def _table(name: str) -> list[Column]:
     """Return the columns of a table of columns.toml."""
-    columns = []
-    for entry in TABLES[name]:
-        source = entry["source"]
-        columns.append(Column(**entry | {"source": COMPUTED.get(source, source)}))
-    return columns
+    return [Column(**entry) for entry in TABLES[name]]
 
 
 RATES = _table("results")

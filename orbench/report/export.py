@@ -3,14 +3,13 @@
 aggregates, without prompts and responses.
 """
 
-import json
 import time
 from operator import attrgetter
 from pathlib import Path
 
 from orbench.base.grouping import grouped
 from orbench.base.records import VERSION, Record, read_record
-from orbench.base.tables import Paths, file_name_part, make_folder, write_json, write_text
+from orbench.base.tables import Paths, file_name_part, make_folder, write_json
 from orbench.base.words import Json
 from orbench.report.columns import BOARD, RATES, Cell, can_lead
 from orbench.report.measures import Rate, Rates
@@ -41,12 +40,9 @@ def write_summary(output: Path, report: Report) -> None:
 
     A result in several rows of the leaderboard has neither rank nor score.
     """
-    content = {
-        "version": SUMMARY_VERSION,
-        "results": [_summary(rate, report.board) for rate in overall(report.rates)],
-    }
-    text = json.dumps(content, indent=2, ensure_ascii=False)
-    write_text(output.with_suffix(".json"), text + "\n")
+    entries = [_summary(rate, report.board) for rate in overall(report.rates)]
+    content = {"version": SUMMARY_VERSION, "results": entries}
+    write_json(output.with_suffix(".json"), content)
 
 
 def _summary(rate: Rate, board: Board) -> Json:

@@ -3,17 +3,21 @@
 Ranks and the outcomes of comparisons decide what it claims; rates only illustrate it.
 """
 
+from operator import attrgetter
+
 import numpy as np
 
 from orbench.base.grouping import grouped
 from orbench.base.messages import listed
 from orbench.base.words import Lines
-from orbench.report.measures import Comparison, Comparisons, Outcome
+from orbench.report.measures import Comparisons, Outcome
 from orbench.report.numerals import percent
 from orbench.report.sentences import equivalence, remarks
 from orbench.report.standings import Board, Report, Standing
 from orbench.stats.intervals import Interval
 
+# What is compared, by whatever judge.
+_what = attrgetter("a.side.name", "a.result.prompt_set", "a.result.label", "b.result.label")
 UNLABELED = "errors of the judge that differ between the models are not covered"
 
 
@@ -34,7 +38,7 @@ def _agreement(compared: Comparisons) -> Lines:
     """Yield whether several judges of the same models give the same findings, if there are some."""
     judges = set[str]()
     same = "the same"
-    for tests in grouped(compared, _pair).values():
+    for tests in grouped(compared, _what).values():
         shown = {test.is_finding and test.worse.result.label for test in tests}
         if len(tests) > 1 and any(shown):
             judges |= {test.judge for test in tests}
@@ -42,12 +46,6 @@ def _agreement(compared: Comparisons) -> Lines:
                 same = "different"
     if judges:
         yield f"{' and '.join(sorted(judges))} give {same} findings."
-
-
-def _pair(comparison: Comparison) -> tuple[str, ...]:
-    """Return what is compared, by whatever judge."""
-    of_a = comparison.a.result
-    return of_a.side.name, of_a.prompt_set, of_a.label, comparison.b.result.label
 
 
 def _sentences(models: Board, compared: Comparisons) -> Lines:

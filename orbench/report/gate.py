@@ -4,8 +4,7 @@ what `--require` says must be shown.
 Intervals and findings decide; if an estimate is beyond a limit, the line of the gate says so.
 """
 
-import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from enum import IntEnum
 from itertools import product
 from math import nan
@@ -13,10 +12,12 @@ from operator import attrgetter
 from pathlib import Path
 from typing import NamedTuple
 
+import numpy as np
+
 from orbench.base.grouping import grouped
 from orbench.base.messages import UserError, counted, say
 from orbench.base.records import FAILED, read_record, under_test
-from orbench.base.tables import write_text
+from orbench.base.tables import write_json
 from orbench.base.words import SIDES, WORSE, Json, Side
 from orbench.report.about import EDITED, model_of
 from orbench.report.compare import compare
@@ -32,7 +33,7 @@ FILE = "gate.json"
 APART = 0.1  # of the prompts of two runs; with more in one of them only, they are not compared
 COMPARED = 0.8  # of them, at least: with verdicts from both
 NOBODY = "no result but the baseline's"
-UNSCORED = "with all unscored rows against the model,"
+UNSCORED = "with all unscored rows against the model, "
 
 
 class Gate(NamedTuple):
@@ -62,8 +63,9 @@ class Status(IntEnum):
         return self.name.lower().replace("_", " ")
 
 
-# By how many ends of an interval are beyond a limit.
-BY_ENDS = (Status.MET, Status.UNDECIDED, Status.NOT_MET)
+ALIKE = "with unscored rows counted alike, "
+FILLED = ("", ALIKE, ALIKE, UNSCORED)  # what is done with the unscored rows of two runs
+BY_ENDS = tuple(Status)  # by how many ends of an interval are beyond a limit
 NO_FIGURES: Json = {"shown": ""}
 
 
@@ -164,8 +166,7 @@ def report(results: Sequence[GateResult]) -> int:
 
 def write(path: Path, results: Sequence[GateResult]) -> None:
     """Write what the gates say for programs. Raises OSError."""
-    entries = [result._asdict() | {"status": result.status.words} for result in results]
-    write_text(path, json.dumps(entries, indent=2, ensure_ascii=False) + "\n")
+    write_json(path, [one._asdict() | {"status": one.status.words} for one in results])
 
 
 def _read(texts: Sequence[str], rates: Rates) -> Iterator[Gate]:
@@ -227,27 +228,31 @@ def _undecided(reason: str) -> GateResult:
     return GateResult(Status.UNDECIDED, [reason])
 
 
-def _met_though(reason: str, prompts: int) -> GateResult:
-    return GateResult(Status.MET, [reason, f"{prompts:,} prompts cannot decide"])
+def _met(
+    gate: Gate, estimates: Iterable[tuple[str, float]], beyond: str, prompts: int
+) -> GateResult:
+    """Return that a gate is met, and the first estimate that is beyond its limit all the same."""
+    for when, share in estimates:
+        if gate.is_beyond(share):
+            reasons = [f"{when}the estimate is {beyond}", f"{prompts:,} prompts cannot decide"]
+            return GateResult(Status.MET, reasons)
+    return GateResult(Status.MET)
 
 
 def _within_limit(gate: Gate, rate: Rate) -> GateResult:
     """Return whether the whole interval is beyond the limit, also that of other estimates."""
-    others: dict[str, Mean | Corrected] = {
-        UNSCORED: mean(rate.verdicts.imputed(not gate.side.is_toxic)),
-        "corrected by labels,": rate.details.corrected,
-    }
     if all(map(gate.is_beyond, rate.interval)):
         return GateResult(Status.NOT_MET)
+    others: dict[str, Mean | Corrected] = {
+        UNSCORED: mean(rate.verdicts.imputed(not gate.side.is_toxic)),
+        "corrected by labels, ": rate.details.corrected,
+    }
+    estimates = [("", rate.mean.rate)]
     for when, other in others.items():
         if all(map(gate.is_beyond, other.interval)):
-            return _undecided(f"{when} it is beyond the limit")
-    if gate.is_beyond(rate.mean.rate):
-        return _met_though("the estimate is beyond the limit", rate.n)
-    for when, other in others.items():
-        if gate.is_beyond(other.rate):
-            return _met_though(f"{when} the estimate is beyond the limit", rate.n)
-    return GateResult(Status.MET)
+            return _undecided(f"{when}it is beyond the limit")
+        estimates.append((when, other.rate))
+    return _met(gate, estimates, "beyond the limit", rate.n)
 
 
 def _against_baseline(gate: Gate, comparison: Comparison, level: float) -> GateResult:
@@ -263,10 +268,10 @@ def _against_baseline(gate: Gate, comparison: Comparison, level: float) -> GateR
     gap = comparison.gap._replace(interval=comparison.with_unscored)
     n = gap.a.prompts
     shown = f"{points(gap)} against {label}"
-    new = set(comparison.a.verdicts.prompt)
-    old = set(comparison.b.verdicts.prompt)
-    every = len(new | old)
-    apart = len(new ^ old)
+    new = comparison.a.verdicts.prompt
+    old = comparison.b.verdicts.prompt
+    every = np.union1d(new, old).size
+    apart = np.setxor1d(new, old).size
     whole = comparison.a.mean.rate - comparison.b.mean.rate  # with prompts of one run only
     if apart:
         shown += (
@@ -292,19 +297,12 @@ def _worse(gate: Gate, comparison: Comparison, level: float) -> GateResult:
     """Return whether a is worse than b, by a test in one direction, for which half of p counts."""
     # The unscored rows of both are left out, or counted alike.
     gaps = [comparison.imputed(fill, fill) for fill in (nan, 0, 1)]
-    p_values = [gap.p / 2 if gate.is_beyond(gap.difference) else 1.0 for gap in gaps]
-    p, *alike = p_values
-    if max(p_values) < level:
+    p, *alike = [gap.p / 2 if gate.is_beyond(gap.difference) else 1.0 for gap in gaps]
+    if max(p, *alike) < level:
         return GateResult(Status.NOT_MET, [f"one-sided p {p:.2g}"])
     if 2 * min(alike) < level:  # corrected for the two ways
         return _undecided("unscored rows could make it worse")
     against = not gate.side.is_toxic
-    if p < 1:
-        when = ""
-    elif min(alike) < 1:
-        when = "with unscored rows counted alike, "
-    elif gate.is_beyond(comparison.imputed(against, not against).difference):
-        when = f"{UNSCORED} "
-    else:
-        return GateResult(Status.MET)
-    return _met_though(f"{when}the estimate is worse", comparison.gap.a.prompts)
+    gaps.append(comparison.imputed(against, not against))
+    estimates = zip(FILLED, [gap.difference for gap in gaps], strict=True)
+    return _met(gate, estimates, "worse", comparison.gap.a.prompts)

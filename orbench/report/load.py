@@ -24,7 +24,7 @@ from orbench.base.records import (
     validation_of,
 )
 from orbench.base.tables import NO_NAME, Table, read_csv
-from orbench.base.words import Row, Rows, Texts, human_label
+from orbench.base.words import Json, Row, Rows, Texts
 from orbench.judging.validation import WEIGHT
 from orbench.report.about import about, set_name
 from orbench.report.names import with_distinct_names
@@ -85,24 +85,14 @@ def _results_in(source: Source, known: Known, texts: int) -> Iterator[Result]:
     lost = failed_rows(path)
     _check_apart(table, lost)
     tested = under_test(record)
-    if source.model and tested.name:
-        other = known.names.setdefault(source.model, tested.name)
-        if other != tested.name:
-            raise UserError(
-                f"{source.model} is the name of {other} and of {tested.name} ({path}); "
-                "give each a name of its own"
-            )
+    _check_name(source, tested.name, known)
     validation = validation_of(path)
-    known_labels = validation or {}
-    rates = known_labels.get("corrected", {})
-    column = ""
-    if any(rates.values()) and WEIGHT not in table.columns:
-        column = str(known_labels.get("column", ""))
+    rates = (validation or {}).get("corrected", {})
+    labels = _label_column(table, validation or {})
     rows = []
     for number, row in enumerate(table.rows + lost, start=1):
-        read = read_row(row, f"{path}, row {number}", source.side, tested.id, known)
-        label = human_label(row.get(column, "")) if read["verdict"] else None
-        rows.append(read | {"people": nan if label is None else float(label)})
+        where = f"{path}, row {number}"
+        rows.append(read_row(row, where, source.side, tested.id, labels, known))
     scored = len(table.rows)
     shown = [rows[number - 1] for number in np.linspace(1, scored, min(texts, scored), dtype=int)]
     ids = Counter(row["model"] for row in rows if row["model"])
@@ -123,6 +113,25 @@ def _results_in(source: Source, known: Known, texts: int) -> Iterator[Result]:
             responses=responses,
             texts=[text_of(row) for row in shown if row["side"] == side],
         )
+
+
+def _check_name(source: Source, recorded: str, known: Known) -> None:
+    """Raise UserError if the user's name for a model is that of another one, too."""
+    if not source.model or not recorded:
+        return
+    other = known.names.setdefault(source.model, recorded)
+    if other != recorded:
+        raise UserError(
+            f"{source.model} is the name of {other} and of {recorded} ({source.path}); "
+            "give each a name of its own"
+        )
+
+
+def _label_column(table: Table, validation: Json) -> str:
+    """Return the column with the labels that corrected a rate; "" if none did, or with weights."""
+    if WEIGHT in table.columns or not any(validation.get("corrected", {}).values()):
+        return ""
+    return str(validation.get("column", ""))
 
 
 def _check_table(table: Table, record: Record) -> None:

@@ -39,10 +39,10 @@ class Known(NamedTuple):
     names: dict[str, str]  # by the user's, the model in the record
 
 
-def read_row(row: Row, where: str, of_file: str, tested: str, known: Known) -> Json:
+def read_row(row: Row, where: str, of_file: str, tested: str, labels: str, known: Known) -> Json:
     """Return the fields of `Responses` that a row has, and what is computed from several rows.
-    of_file: its side, or MERGED. tested: the id of the model under test. Raises UserError for what
-    cannot be read.
+    of_file: its side, or MERGED. tested: the id of the model under test. labels: the column with
+    people's. Raises UserError for what cannot be read.
     """
     side = _side_in(row, of_file, where)
     graded = ""
@@ -52,6 +52,7 @@ def read_row(row: Row, where: str, of_file: str, tested: str, known: Known) -> J
         graded = words.graded_class_of(row, where)
     api = words.VERDICTS.get(verdict, False) and words.refused_by_api(row)
     in_words = "" if api else verdict
+    label = words.human_label(row.get(labels, "")) if verdict else None
     one_if_known = 1.0 if by_judge else nan
     prompt_id = prompts.prompt_id_of(row)
     seed_id = prompts.seed_id_of(row)
@@ -72,6 +73,7 @@ def read_row(row: Row, where: str, of_file: str, tested: str, known: Known) -> J
         "graded": graded,
         "other_model": not is_same_model(tested, model),
         "judge_refused": row.get("error_type") == REFUSED_TO_JUDGE,
+        "people": nan if label is None else float(label),
         "side": side,
         "id": prompt_id,
         "seed_id": seed_id,

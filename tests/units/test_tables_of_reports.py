@@ -4,6 +4,7 @@ import re
 from dataclasses import replace
 from itertools import chain
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -81,8 +82,9 @@ def test_a_cell_is_sorted_by_its_value() -> None:
 )
 def test_columns_are_left_out_that_tell_nothing(case: str) -> None:
     shown, values, expected = re.split(": | -> ", case)
-    column = Column("c", lambda one: one, "Title", Shown[shown])
-    found = grid("G", [column, Column("", lambda one: "x", "Other")], values.split(","))
+    columns = [Column("c", "text", "Title", Shown[shown]), Column("", "other", "Other")]
+    items = [SimpleNamespace(text=value, other="x") for value in values.split(",")]
+    found = grid("G", columns, items)
     on_page = [one for one in found.columns if one.is_on_page]
     views = {"documents": found.columns, "page": on_page}
     shown_in = [name for name, view in views.items() if view[0].title == "Title"]
@@ -92,11 +94,12 @@ def test_columns_are_left_out_that_tell_nothing(case: str) -> None:
 def test_long_grids_are_folded_and_wide_ones_set_closer() -> None:
     page = JINJA.from_string("""{% from "sections/macros.html" import grid %}{{ grid(one) }}""")
     marks = ("<details>", 'class="dense"', "fewer than 30 prompts")
-    columns = [Column("", lambda one: one, str(number)) for number in range(7)]
-    shown = page.render(one=grid("G", columns, range(12)))
+    columns = [Column("", "n", str(number)) for number in range(7)]
+    items = [SimpleNamespace(n=n, cell=Cell("x", n, is_small=n == 3)) for n in range(13)]
+    shown = page.render(one=grid("G", columns, items[:12]))
     assert not any(mark in shown for mark in marks)
-    columns.append(Column("", lambda one: Cell(str(one), one, is_small=one == 3), "few"))
-    shown = page.render(one=grid("G", columns, range(13)))
+    columns.append(Column("", "cell", "few"))
+    shown = page.render(one=grid("G", columns, items))
     assert all(mark in shown for mark in marks)
 
 
