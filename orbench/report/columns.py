@@ -10,17 +10,17 @@ from typing import Any, NamedTuple
 
 from orbench.base.toml_files import toml_beside
 from orbench.report.measures import (
+    WIDENED,
     Associated,
     Association,
-    ByLabels,
     Counted,
     Kind,
     Rate,
 )
-from orbench.report.numerals import WIDENED
 from orbench.report.sentences import finding_of, notes_of, trend_words
 from orbench.stats.core import Difference
 from orbench.stats.intervals import Interval
+from orbench.stats.labels import ByLabels
 
 
 class Cell(NamedTuple):

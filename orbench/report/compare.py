@@ -14,7 +14,6 @@ from orbench.report.measures import (
     FEW_PROMPTS,
     Analysis,
     Association,
-    ByLabels,
     Compared,
     Comparison,
     Comparisons,
@@ -29,7 +28,7 @@ from orbench.report.rates import on_side, refusals
 from orbench.report.results import BOTH, SAFE
 from orbench.stats.association import holm
 from orbench.stats.core import ALPHA, difference, worst_case_p
-from orbench.stats.labels import corrected_difference
+from orbench.stats.labels import ByLabels, corrected_difference
 
 T = TypeVar("T", Comparison, Association)
 
@@ -93,8 +92,7 @@ def _by_labels(a: Rate, b: Rate) -> ByLabels | None:
         return None
     x = a.result.responses
     y = b.result.responses
-    found = corrected_difference(x.verdicts(), y.verdicts(), x.people, y.people)
-    return ByLabels(*found) if found else None
+    return corrected_difference(x.verdicts(), y.verdicts(), x.people, y.people)
 
 
 def compare(rates: Rates) -> list[Comparison]:

@@ -11,7 +11,6 @@ from orbench.base.grouping import grouped
 from orbench.base.messages import listed
 from orbench.base.words import Lines
 from orbench.report.measures import Comparisons, Outcome
-from orbench.report.numerals import percent
 from orbench.report.sentences import equivalence, remarks
 from orbench.report.standings import Board, Report, Standing
 from orbench.stats.intervals import Interval
@@ -76,7 +75,7 @@ def _rates(model: Standing) -> str:
     for rate in model.sides:
         if rate.n:
             few = ", too few to tell much" if rate.is_small else ""
-            parts.append(f"{percent(rate)} of the {rate.side.prompts} (n {rate.n:,}{few})")
+            parts.append(f"{rate} of the {rate.side.prompts} (n {rate.n:,}{few})")
     return f"{model.result.short} refuses {' and '.join(parts)}"
 
 
@@ -128,7 +127,7 @@ def _distance(comparisons: Comparisons) -> str:
     gap = nearest.gap
     ends = sorted(map(abs, gap.interval))  # a finding excludes 0
     return (
-        f"{nearest.worse.result.short} follows with {percent(nearest.worse)}, "
+        f"{nearest.worse.result.short} follows with {nearest.worse}, "
         f"a difference of {100 * abs(gap.difference):.1f} points {Interval(*ends)} "
         f"on the {gap.a.prompts:,} prompts with a verdict from both"
     ) + equivalence(nearest)

@@ -23,7 +23,7 @@ from orbench.report.about import EDITED, model_of
 from orbench.report.compare import compare
 from orbench.report.load import sources_of
 from orbench.report.measures import FEW_PROMPTS, Comparison, Rate, Rates
-from orbench.report.numerals import percent, points
+from orbench.report.numerals import points
 from orbench.report.rates import on_side
 from orbench.report.results import Corrected, Source, named
 from orbench.stats.core import ALPHA, Mean, mean
@@ -190,7 +190,7 @@ def _of_model(gate: Gate, rates: Rates, baselines: Rates) -> Iterator[GateResult
         doubt = _doubt(rate)
         if doubt or gate.rule in SIDES:
             result = _undecided(doubt) if doubt else _within_limit(gate, rate)
-            figures = _figures(percent(rate), rate.mean.rate, rate.interval, rate.n)
+            figures = _figures(str(rate), rate.mean.rate, rate.interval, rate.n)
             yield result._replace(figures=figures)
             continue
         comparisons = [one for one in compare([rate, *baselines]) if one.a is rate]

@@ -19,10 +19,12 @@ from orbench.base.words import Side
 from orbench.report.results import UNCORRECTED, Corrected, Result
 from orbench.stats.core import Difference, Mean, Verdicts, difference
 from orbench.stats.intervals import Interval
+from orbench.stats.labels import ByLabels
 from orbench.stats.power import detectable_difference
 
 FEW_PROMPTS = 30  # rates from fewer are marked
 FEWEST_MODELS = 7  # with fewer, a correlation or a trend says nothing
+WIDENED = " ‡"  # the mark of an interval that unscored rows make much wider
 WIDER = 1.5  # so much wider through unscored rows, an interval is marked
 
 
@@ -115,6 +117,10 @@ class Rate:
     details: Details = Details()
     unpaired: int | None = None  # of pairs: prompts without a partner
 
+    def __str__(self) -> str:
+        """Return it in percent: `12.3 % [10.0, 14.6]`, and a mark if unscored rows widen it."""
+        return f"{100 * self.mean.rate:.1f} % {self.interval}" + WIDENED * self.is_widened
+
     @property
     def n(self) -> int:
         """Return the number of prompts with a verdict."""
@@ -184,14 +190,6 @@ class Robustness(NamedTuple):
     def __str__(self) -> str:
         """Return `14 of 16`."""
         return f"{self.held} of {self.analyses}"
-
-
-class ByLabels(NamedTuple):
-    """How two models differ as people see it, by their labels on some prompts of both."""
-
-    difference: float
-    interval: Interval
-    prompts: int  # with labels of both
 
 
 @dataclass(frozen=True, eq=False)

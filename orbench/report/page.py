@@ -22,8 +22,7 @@ from orbench.report.about import CERTAIN
 from orbench.report.behind import TEXTS, sections, tiers_of
 from orbench.report.categories import category_tables
 from orbench.report.finding import findings
-from orbench.report.measures import FEW_PROMPTS
-from orbench.report.numerals import WIDENED, percent
+from orbench.report.measures import FEW_PROMPTS, WIDENED
 from orbench.report.page_tables import (
     IN_SHORT,
     SHARES,
@@ -55,7 +54,6 @@ JINJA.globals |= {
     "b64encode": b64encode,
     "sha256": sha256,
     "shortened": shortened,
-    "percent": percent,
     "widened": WIDENED,
     "few": FEW_PROMPTS,
     "certain": f"{100 * CERTAIN:.0f}",

@@ -35,8 +35,7 @@ SHARES = {
 def rate_axes(report: Report) -> dict[Side, Axis | None]:
     """Return the axis of each side with rates; None if only published models have them."""
     measured = axes_over(report.board)
-    shown = axes_over(report.placed)
-    return {side: measured.get(side) for side in shown}
+    return {side: measured.get(side) for side in axes_over(report.placed)}
 
 
 def doubts_of(rate: Rate) -> Lines:

@@ -148,9 +148,9 @@ class Result(About):
         return " to ".join(self.days)
 
     @property
-    def all_notes(self) -> Words:
-        """Return what a reader must know of it, the most important first."""
-        return [*filter(None, [self.doubt]), *self.unranked, *self.cautions, *self.notes]
+    def against(self) -> Words:
+        """Return what speaks against it, the most important first."""
+        return [*filter(None, [self.doubt]), *self.unranked, *self.cautions]
 
 
 Results = Sequence[Result]

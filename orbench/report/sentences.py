@@ -24,7 +24,7 @@ from orbench.report.measures import (
     Rates,
     Subset,
 )
-from orbench.report.numerals import percent, points
+from orbench.report.numerals import points
 from orbench.report.ranking import Correlation
 from orbench.report.rates import on_side
 from orbench.report.results import BOTH, Result
@@ -59,7 +59,8 @@ def notes_of(rate: Rate) -> Lines:
     """Yield what a reader must know of a rate, the most important first."""
     result = rate.result
     details = rate.details
-    yield from result.all_notes
+    yield from result.against
+    yield from result.notes
     if result.lookalikes:
         yield (
             f"{result.lookalikes.alike} of the first {result.lookalikes.sample} prompts without a "
@@ -119,7 +120,7 @@ def rate_lines(rates: Rates) -> Lines:
         name = rate.result.label
         if len(judges) > 1:
             name += f", {rate.result.judge}"
-        measured = percent(rate) if rate.n else "not measured"
+        measured = str(rate) if rate.n else "not measured"
         known = f"n {rate.n:,}"
         if rate.unscored is not None:
             known += f", unscored {rate.unscored:,}"
@@ -219,10 +220,8 @@ def remarks(comparison: Comparison) -> Lines:
             f"{points(comparison.by_labels)}"
         )
     for result in (a, b):
-        texts = [result.doubt, *result.unranked, *result.cautions]
-        known = "; ".join(filter(None, texts))
-        if known:
-            yield f"{result.label}: {known}"
+        if result.against:
+            yield f"{result.label}: {'; '.join(result.against)}"
 
 
 def _days_apart(a: Result, b: Result) -> int:

@@ -1,5 +1,7 @@
 """A rate by a judge, corrected by people's labels on some of the rows."""
 
+from typing import NamedTuple
+
 import numpy as np
 from pandas import Series  # type: ignore[import-untyped]
 
@@ -7,6 +9,14 @@ from orbench.stats.core import Verdicts, in_common, mean
 from orbench.stats.estimates import estimate
 from orbench.stats.inference import ROUNDING, Array, sum_of_squares, t_inflation
 from orbench.stats.intervals import Interval, wilson
+
+
+class ByLabels(NamedTuple):
+    """How two models differ as people see it, by their labels on some prompts of both."""
+
+    difference: float
+    interval: Interval
+    prompts: int  # with labels of both
 
 
 def corrected(judge: Verdicts, labels: Array) -> tuple[float, float, float]:
@@ -52,9 +62,8 @@ def corrected(judge: Verdicts, labels: Array) -> tuple[float, float, float]:
 
 def corrected_difference(
     a: Verdicts, b: Verdicts, people_a: Array, people_b: Array
-) -> tuple[float, Interval, int] | None:
-    """Return rate a minus rate b as people would give them, its 95 % interval, and how many prompts
-    have labels of both; None without any.
+) -> ByLabels | None:
+    """Return rate a minus rate b as people would give them; None without labels of both.
 
     A judge's errors may differ between models: corrected is the difference on each prompt, as one
     variable between 0 and 1. Verdicts and labels: as `corrected` takes them, without weights.
@@ -66,7 +75,7 @@ def corrected_difference(
     judged = _halved(a, b)
     labels = Series(labeled.refused, labeled.prompt).reindex(judged.prompt).to_numpy()
     rate, low, high = corrected(judged, labels)
-    return 2 * rate - 1, Interval(2 * low - 1, 2 * high - 1), n
+    return ByLabels(2 * rate - 1, Interval(2 * low - 1, 2 * high - 1), n)
 
 
 def _halved(a: Verdicts, b: Verdicts) -> Verdicts:

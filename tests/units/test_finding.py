@@ -7,10 +7,11 @@ from typing import Any
 import pytest
 
 from orbench.report.finding import findings
-from orbench.report.measures import ByLabels, Compared, Comparison, Outcome
+from orbench.report.measures import Compared, Comparison, Outcome
 from orbench.report.results import SAFE, TOXIC
 from orbench.report.standings import Rank, Report, Standing
 from orbench.stats.intervals import Interval
+from orbench.stats.labels import ByLabels
 from tests.results import make_comparison, make_standing
 
 BY_WORD = {"safe": SAFE, "toxic": TOXIC}

@@ -209,7 +209,7 @@ def test_without_a_record_much_is_unknown_but_the_rows_in_the_failed_file(tmp_pa
     path = put(tmp_path / "r.csv")
     (found,) = loaded(f"m={path}")
     note = "no run record: settings, date and unscored rows are unknown"
-    assert found.all_notes == ["unknown judge", note]
+    assert (found.against, found.notes) == (["unknown judge"], (note,))
     assert not found.unscored_known
     lost(path, ["Lost"])
     assert of_record(tmp_path, output={"failed": "0"}).unscored_known

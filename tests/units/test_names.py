@@ -108,8 +108,8 @@ def test_what_repeats_another_models_result_is_not_ranked(text: str, why: str) -
 
 def test_notes_stand_with_the_most_important_first() -> None:
     notes = result_of(unranked=("why",), cautions=("care",), notes=("note", "two"))
-    assert notes.all_notes == ["why", "care", "note", "two"]
-    assert replace(notes, doubt="doubt").all_notes[:2] == ["doubt", "why"]
+    assert notes.against == ["why", "care"]
+    assert replace(notes, doubt="doubt").against[:2] == ["doubt", "why"]
 
 
 def test_both_sides_of_a_model_are_one_result_where_it_is_measured_across_them() -> None:
