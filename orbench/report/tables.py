@@ -88,17 +88,14 @@ class Grid(NamedTuple):
 
 def grids(report: Report) -> dict[str, list[Grid]]:
     """Return the tables of the documents, in their order, and of the page. Some have no rows."""
-    rates = report.whole
     by_side = []
     for side in SIDES.values():
-        by_side.append(grid(side.rate.capitalize(), RATES, on_side(side, rates)))
+        by_side.append(grid(side.rate.capitalize(), RATES, on_side(side, report.whole)))
     compared = report.of_models()
-    by_api = [rate for rate in rates if rate.details.api > 0]
     return {
         "leaderboard": [grid("Leaderboard", BOARD, report.placed)],
         "rates": by_side,
         "shares": [grid("Shares of graded responses", RATES, report.shares)],
-        "by_api": [grid("Refusals by the API", RATES, by_api)],
         "by_category": [_of_categories(one) for one in category_tables(report)],
         "same_prompts": [grid("Comparisons on the same prompts", COMPARISONS, compared)],
     }
