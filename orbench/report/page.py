@@ -24,7 +24,6 @@ from orbench.report.categories import category_tables
 from orbench.report.finding import findings
 from orbench.report.measures import FEW_PROMPTS, WIDENED
 from orbench.report.page_tables import (
-    IN_SHORT,
     SHARES,
     doubts_of,
     matrices,
@@ -60,7 +59,6 @@ JINJA.globals |= {
     "whole": WHOLE,
     "doubts_of": doubts_of,
     "shade": shade,
-    "in_short": IN_SHORT,
     "remarks": remarks,
     "seen_by": seen_by,
     "share_words": SHARES,

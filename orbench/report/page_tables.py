@@ -6,7 +6,7 @@ from operator import attrgetter
 from orbench.base.grouping import grouped
 from orbench.base.words import Lines, Side
 from orbench.report.about import CERTAIN
-from orbench.report.measures import Comparison, Counted, Outcome, Rate
+from orbench.report.measures import Comparison, Counted, Rate
 from orbench.report.results import Result, Results
 from orbench.report.scatter import Axis, axes_over
 from orbench.report.sentences import MANY_CUT_OFF
@@ -15,8 +15,6 @@ from orbench.stats.core import Difference
 from orbench.stats.intervals import Interval
 
 MOST_IN_MATRIX = 6  # models
-# Short for what a comparison without a finding shows.
-IN_SHORT = {Outcome.INCONCLUSIVE: "inconclusive"}
 SHADES = (1, 5, 10, 20, 30, 40, 50, 60, 75, 90)  # percent of bad responses: a cell is darker
 # The classes of graded results, as bars show them: they add up to all responses.
 SHARES = {

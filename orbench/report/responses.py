@@ -52,7 +52,6 @@ def read_row(row: Row, where: str, of_file: str, tested: str, labels: str, known
         graded = words.graded_class_of(row, where)
     api = words.VERDICTS.get(verdict, False) and words.refused_by_api(row)
     in_words = "" if api else verdict
-    label = words.human_label(row.get(labels, "")) if verdict else None
     one_if_known = 1.0 if by_judge else nan
     prompt_id = prompts.prompt_id_of(row)
     seed_id = prompts.seed_id_of(row)
@@ -73,7 +72,7 @@ def read_row(row: Row, where: str, of_file: str, tested: str, labels: str, known
         "graded": graded,
         "other_model": not is_same_model(tested, model),
         "judge_refused": row.get("error_type") == REFUSED_TO_JUDGE,
-        "people": nan if label is None else float(label),
+        "people": words.human_label(row.get(labels, "")) if verdict else None,
         "side": side,
         "id": prompt_id,
         "seed_id": seed_id,
@@ -124,7 +123,7 @@ def _cut_off(row: Row) -> float:
 
 def responses_of(part: Sequence[Json]) -> Responses:
     """Return rows that were read as arrays."""
-    table = DataFrame(part)
+    table = DataFrame(part).astype({"people": float})
     return Responses(*[table[field.name].to_numpy() for field in fields(Responses)])
 
 

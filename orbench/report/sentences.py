@@ -6,7 +6,8 @@ reads a sentence back: decide from the objects.
 
 from collections import defaultdict
 from collections.abc import Iterable
-from datetime import date
+
+from pandas import to_datetime  # type: ignore[import-untyped]
 
 from orbench.base.messages import counted
 from orbench.base.words import SIDES, Lines
@@ -27,7 +28,7 @@ from orbench.report.measures import (
 from orbench.report.numerals import points
 from orbench.report.ranking import Correlation
 from orbench.report.rates import on_side
-from orbench.report.results import BOTH, Result
+from orbench.report.results import BOTH
 from orbench.stats.association import SEEDS_OF_ANY_SIZE, goes_with_size
 from orbench.stats.core import ALPHA, FEW_CLUSTERS
 
@@ -204,8 +205,10 @@ def remarks(comparison: Comparison) -> Lines:
         yield (
             f"on {comparison.gap.a.prompts:,} of {comparison.a.n:,} and {comparison.b.n:,} prompts"
         )
-    apart = _days_apart(a, b)
-    if apart > FAR_APART:
+    # In a record that was edited, a day may be none: NaT.
+    days = to_datetime([*a.days, *b.days], format="ISO8601", errors="coerce")
+    apart = (days.max() - days.min()).days
+    if a.days and b.days and apart > FAR_APART:
         yield f"measured {apart} days apart"
     if a.settings != b.settings:
         yield "settings differ"
@@ -222,17 +225,6 @@ def remarks(comparison: Comparison) -> Lines:
     for result in (a, b):
         if result.against:
             yield f"{result.label}: {'; '.join(result.against)}"
-
-
-def _days_apart(a: Result, b: Result) -> int:
-    """Return the days from the first answer to the last one; 0: not known."""
-    if not (a.days and b.days):
-        return 0
-    try:
-        days = sorted(map(date.fromisoformat, a.days + b.days))
-    except ValueError:  # of a record that was edited
-        return 0
-    return (days[-1] - days[0]).days
 
 
 # -- trends and correlations ---------------------------------------------------------------------
