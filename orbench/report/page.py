@@ -19,7 +19,7 @@ from orbench.base.tables import write_text
 from orbench.base.toml_files import toml_beside
 from orbench.base.words import API_SIGNAL, VERDICTS, Json, Words
 from orbench.report.about import CERTAIN
-from orbench.report.behind import TEXTS, sections, tiers_of
+from orbench.report.behind import TEXTS, sections
 from orbench.report.categories import category_tables
 from orbench.report.finding import findings
 from orbench.report.measures import FEW_PROMPTS, WIDENED
@@ -34,7 +34,7 @@ from orbench.report.page_tables import (
     shares_of_classes,
 )
 from orbench.report.results import Results
-from orbench.report.scatter import WHOLE, scatters
+from orbench.report.scatter import scatters
 from orbench.report.sentences import remarks, warnings
 from orbench.report.standings import Report
 from orbench.report.tables import LEGEND, grids
@@ -56,7 +56,6 @@ JINJA.globals |= {
     "widened": WIDENED,
     "few": FEW_PROMPTS,
     "certain": f"{100 * CERTAIN:.0f}",
-    "whole": WHOLE,
     "doubts_of": doubts_of,
     "shade": shade,
     "remarks": remarks,
@@ -86,7 +85,6 @@ def write_page(path: Path, report: Report, lines: Words, pictures: Mapping[str, 
         pairs=pairs(report),
         grids=grids(report),
         sections=sections(report),
-        tiers=tiers_of(report),
         pictures=pictures,
         lines=[*lines, LEGEND],
         data=data.replace("<", "\\u003c"),  # as an escape: no text ends the script element

@@ -31,9 +31,6 @@ class Axis(NamedTuple):
         return lambda share: round(float(np.interp(100 * share, self, (start, end))), 1)
 
 
-WHOLE = Axis(0, 100)
-
-
 def axis_over(percents: Sequence[float]) -> Axis:
     """Return an axis from a ten to a ten that holds these."""
     low = min(10 * floor(min(percents) / 10), 90)

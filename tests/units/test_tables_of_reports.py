@@ -8,7 +8,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from orbench.report.behind import sections, tiers_of
+from orbench.report.behind import sections
 from orbench.report.build import build, find_sources
 from orbench.report.columns import RATES, Cell, Column, Shown, cell_of, percent_cell
 from orbench.report.measures import Details
@@ -176,9 +176,8 @@ def test_a_section_stands_if_there_is_something_behind_the_rates(tmp_path: Path)
     report = made(*paths)
     names = ["hedging", "pairs", "pairs_comparison", "tiers", "tiers_trend", "drift"]
     assert parts(report) == names
-    of_tiers = tiers_of(report)
-    assert of_tiers.steps == [(SAFE, "1"), (SAFE, "2")]
-    assert [len(rates) for rates in of_tiers.models] == [4, 2]
+    of_tiers = {column.title: column.texts for column in sections(report)["tiers"].columns}
+    assert of_tiers["Subset"] == ["1", "2"] * 3
 
 
 def test_only_sides_with_rates_have_an_axis_and_published_ones_none(tmp_path: Path) -> None:
