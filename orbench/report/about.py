@@ -32,15 +32,11 @@ def about(
     source: Source, record: Record, table: Table, ids: Counter[str], validation: Json | None
 ) -> About:
     """Return what the results in a file share. ids: of the models that answered. validation: see
-    `validation_of`. Raises UserError if the model is unknown.
+    `validation_of`.
     """
     path = source.path
     tested = under_test(record)
     model = model_of(source, tested)
-    if not model:
-        raise UserError(
-            f"{path}: unknown model, because there is no run record beside it; write MODEL={path}"
-        )
     family = tested.family or family_of(model)
     by_judge = "answer_category" in table.columns
     judges = [one.get("id", "") for one in record.get("models", []) if by_judge]

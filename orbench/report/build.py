@@ -28,7 +28,8 @@ def report(options: Options) -> int:
     UserError.
     """
     decided = options.output_dir / gate.FILE
-    decided.unlink(missing_ok=True)  # a run that stops leaves no old result
+    if decided.exists():  # a run that stops leaves no old result
+        decided.unlink()
     sources = find_sources(options)
     made = build(sources, options)
     write(made, sources, options)

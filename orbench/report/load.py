@@ -116,14 +116,17 @@ def _results_in(source: Source, known: Known, texts: int) -> Iterator[Result]:
 
 
 def _check_name(source: Source, recorded: str, known: Known) -> None:
-    """Raise UserError if the user's name for a model is that of another one, too."""
-    if not source.model or not recorded:
-        return
-    other = known.names.setdefault(source.model, recorded)
-    if other != recorded:
+    """Raise UserError if a model has no name, or the user's is that of another one, too."""
+    path = source.path
+    names = (source.model, recorded)
+    if not any(names):
         raise UserError(
-            f"{source.model} is the name of {other} and of {recorded} ({source.path}); "
-            "give each a name of its own"
+            f"{path}: unknown model, because there is no run record beside it; write MODEL={path}"
+        )
+    if all(names) and known.names.setdefault(*names) != recorded:
+        raise UserError(
+            f"{source.model} is the name of {known.names[source.model]} and of {recorded} "
+            f"({path}); give each a name of its own"
         )
 
 

@@ -41,8 +41,7 @@ class Known(NamedTuple):
 
 def read_row(row: Row, where: str, of_file: str, tested: str, labels: str, known: Known) -> Json:
     """Return the fields of `Responses` that a row has, and what is computed from several rows.
-    of_file: its side, or MERGED. tested: the id of the model under test. labels: the column with
-    people's. Raises UserError for what cannot be read.
+    of_file: its side, or MERGED. tested: the model's id. labels: people's column. Raises UserError.
     """
     side = _side_in(row, of_file, where)
     graded = ""
