@@ -24,7 +24,7 @@ from orbench.base.records import (
     validation_of,
 )
 from orbench.base.tables import NO_NAME, Table, read_csv
-from orbench.base.words import Json, Row, Rows, Texts
+from orbench.base.words import Row, Rows, Texts
 from orbench.judging.validation import WEIGHT
 from orbench.report.about import about, set_name
 from orbench.report.names import with_distinct_names
@@ -87,12 +87,14 @@ def _results_in(source: Source, known: Known, texts: int) -> Iterator[Result]:
     tested = under_test(record)
     _check_name(source, tested.name, known)
     validation = validation_of(path)
-    rates = (validation or {}).get("corrected", {})
-    labels = _label_column(table, validation or {})
+    known_labels = validation or {}
+    rates = known_labels.get("corrected", {})
+    labels = ""  # the column with those that corrected a rate, if they have no weights
+    if any(rates.values()) and WEIGHT not in table.columns:
+        labels = str(known_labels.get("column", ""))
     rows = []
     for number, row in enumerate(table.rows + lost, start=1):
-        where = f"{path}, row {number}"
-        rows.append(read_row(row, where, source.side, tested.id, labels, known))
+        rows.append(read_row(row, f"{path}, row {number}", source.side, tested.id, labels, known))
     scored = len(table.rows)
     shown = [rows[number - 1] for number in np.linspace(1, scored, min(texts, scored), dtype=int)]
     ids = Counter(row["model"] for row in rows if row["model"])
@@ -128,13 +130,6 @@ def _check_name(source: Source, recorded: str, known: Known) -> None:
             f"{source.model} is the name of {known.names[source.model]} and of {recorded} "
             f"({path}); give each a name of its own"
         )
-
-
-def _label_column(table: Table, validation: Json) -> str:
-    """Return the column with the labels that corrected a rate; "" if none did, or with weights."""
-    if WEIGHT in table.columns or not any(validation.get("corrected", {}).values()):
-        return ""
-    return str(validation.get("column", ""))
 
 
 def _check_table(table: Table, record: Record) -> None:
