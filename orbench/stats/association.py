@@ -140,11 +140,12 @@ def _by_seeds(z: float, verdicts: Verdicts, has: Array) -> float:
 
 def _adjusted(z: Array) -> Array:
     """Return p values adjusted by Y. Benjamini and Y. Hochberg's method (J. R. Statist. Soc. B 57
-    (1995) 289-300).
+    (1995) 289-300). SciPy has it too, where it takes half a second to load.
     """
-    from scipy.stats import false_discovery_control  # type: ignore[import-untyped]  # slow to load
-
-    return np.asarray(false_discovery_control(2 * ndtr(-np.abs(z))))
+    falling = Series(2 * ndtr(-np.abs(z))).sort_values(ascending=False)
+    rank = np.arange(len(z), 0, -1)
+    adjusted = falling * len(z) / rank
+    return np.asarray(adjusted.cummin().sort_index())
 
 
 def holm(p: Sequence[float]) -> Array:

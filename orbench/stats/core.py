@@ -148,6 +148,8 @@ def worst_case_p(a: Verdicts, b: Verdicts, found: Difference, paired: bool = Tru
     """Return p of a difference with the unscored rows against it; 1 where it turns. found: that of
     the scored rows.
     """
+    if found.difference and a.are_scored and b.are_scored:
+        return found.p
     fill = float(found.difference <= 0)  # what lowers the higher rate, or raises the lower one
     worst = difference(a.imputed(fill), b.imputed(1 - fill), paired=paired)
     return worst.p_toward(found)

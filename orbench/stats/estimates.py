@@ -59,9 +59,14 @@ class Verdicts(_Columns):
         share = np.bincount(place, scored.refused) / rows
         return scored.where(first)._replace(refused=share, rows=rows)
 
+    @property
+    def are_scored(self) -> bool:
+        """Return whether all rows are."""
+        return not np.isnan(self.refused).any()
+
     def imputed(self, refused: float) -> "Verdicts":
         """Return the same rows with all unscored ones refused (1) or answered (0); NaN: as is."""
-        if np.isfinite(self.refused).all():
+        if self.are_scored:
             return self
         return self._replace(refused=np.nan_to_num(self.refused, nan=refused))
 
