@@ -133,16 +133,16 @@ def test_only_the_files_given_are_tested_and_never_a_baseline() -> None:
 @pytest.mark.parametrize(
     ("side", "before", "now", "expected"),
     [
-        (SAFE, 12, 42, "NOT_MET | +30.0 points [20.1, 39.1] against old | one-sided p 1.5e-09"),
-        (SAFE, 42, 12, "MET | -30.0 points [-39.1, -20.1] against old"),
+        (SAFE, 12, 42, "NOT_MET | +30.0 points [20.1, 39.6] against old | one-sided p 1.5e-09"),
+        (SAFE, 42, 12, "MET | -30.0 points [-39.6, -20.1] against old"),
         (
             SAFE,
             12,
             13,
-            f"MET | +1.0 points [-2.3, 4.5] against old | the estimate is worse | 100 {CANNOT}",
+            f"MET | +1.0 points [-2.3, 5.4] against old | the estimate is worse | 100 {CANNOT}",
         ),
-        (TOXIC, 42, 12, "NOT_MET | -30.0 points [-39.1, -20.1] against old | one-sided p 1.5e-09"),
-        (TOXIC, 12, 42, "MET | +30.0 points [20.1, 39.1] against old"),
+        (TOXIC, 42, 12, "NOT_MET | -30.0 points [-39.6, -20.1] against old | one-sided p 1.5e-09"),
+        (TOXIC, 12, 42, "MET | +30.0 points [20.1, 39.6] against old"),
     ],
 )
 def test_a_finding_against_the_model_is_needed(
