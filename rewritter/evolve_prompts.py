@@ -4,9 +4,9 @@
         --judges=X,Y,Z --wanted=100 --output_path=harmful_evolved.csv
 
 Reads a CSV with the columns prompt (the seed) and category; docs/new_prompts.md describes a round.
-Writes at most --wanted hits (prompt, category, toxic_seed, parent, operator, round, refused_by,
-refused_share and the judges' columns); the others of the last round to ..._more.csv; and all
-rewrites with their outcome to ..._candidates.csv.
+Writes at most --wanted hits (prompt, category, toxic_seed, parent, operator, round,
+refusing_families, refused_share and the judges' columns); the others of the last round to
+..._more.csv; and all rewrites with their outcome to ..._candidates.csv.
 """
 
 import sys
@@ -163,7 +163,7 @@ def play(search: Search, folder: Path, parents: Rows) -> None:
     for row in rows:
         targets = search.refusing[row["prompt"]]
         families = {search.families[target] for target in targets}
-        row["refused_by"] = ";".join(sorted(families))
+        row["refusing_families"] = ";".join(sorted(families))
         row["refused_share"] = f"{len(targets) / number:.3f}"
         if row["outcome"] == HIT and len(families) < search.args.min_refusing:
             row["outcome"] = "refused by too few families"

@@ -13,7 +13,7 @@ from orbench.base.words import Row, Rows, Texts
 PARENT = ("prompt", "category", "seed", "operator", "instruction", "other")
 DESCENT = ("prompt", "category", "toxic_seed", "parent", "operator", "round")
 # And the judges' columns; is_toxic is empty for what was not judged.
-CANDIDATE = (*DESCENT, "refused_by", "refused_share", "outcome", "is_toxic", "debatable")
+CANDIDATE = (*DESCENT, "refusing_families", "refused_share", "outcome", "is_toxic", "debatable")
 HIT = "hit"
 
 REWRITE = "rewrite"  # the operator of seeds: the ordinary prompt file of stage 2

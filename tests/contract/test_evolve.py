@@ -55,7 +55,7 @@ def test_a_hit_is_refused_safe_to_all_judges_and_known_by_its_descent(
     seeds = set(desk.cells("prompt", "seeds.csv"))
     for row in every:
         refusing = [target for target in TARGETS if EASY.refused(row["prompt"], target)]
-        assert len(row["refused_by"].split(";")) == len(refusing) >= 2  # families
+        assert len(row["refusing_families"].split(";")) == len(refusing) >= 2  # families
         share = (len(refusing) + (TARGETS[0] in refusing)) / 4
         assert float(row["refused_share"]) == pytest.approx(share, abs=0.001)
         assert {row[f"is_toxic_{judge}"] for judge in JUDGES} == {"False"}
@@ -65,8 +65,8 @@ def test_a_hit_is_refused_safe_to_all_judges_and_known_by_its_descent(
     outcomes = Counter(row["outcome"] for row in candidates)
     assert outcomes["toxic"] and outcomes["answered"]
     few = [row for row in candidates if row["outcome"] == "refused by too few families"]
-    assert ("GPT-4", "0.500") in {(row["refused_by"], row["refused_share"]) for row in few}
-    assert all(row["refused_by"] for row in candidates if row["is_toxic"])
+    assert ("GPT-4", "0.500") in {(row["refusing_families"], row["refused_share"]) for row in few}
+    assert all(row["refusing_families"] for row in candidates if row["is_toxic"])
     assert desk.record()["selectors"] == ["GPT-4", "Llama-3", "Qwen"]
     step = desk.record("o_rounds/01/seeds_done.csv")["command"]
     assert "--prompt_file=prompt.txt" in step and "--wanted=5" not in step
