@@ -228,7 +228,7 @@ def _tokens_in(usage: Any) -> Json:
 
     The names are those of chat completions, responses and messages, and DeepSeek's for its cache.
     Anthropic's input_tokens were neither read from a cache nor written to one. Gemini's and xAI's
-    endpoints count thinking nowhere but in the total.
+    endpoints count thinking nowhere but in the total, Mistral the tokens of audio.
     """
     n = Counter[str]()
     objects = [usage]
@@ -236,10 +236,10 @@ def _tokens_in(usage: Any) -> Json:
         if not isinstance(counts, dict):
             continue
         for name, value in counts.items():
-            if name.endswith("_details"):
+            if name.endswith("_tokens_details"):  # others count searches and what they read
                 objects.append(value)
             elif type(value) is int and 0 <= value <= MOST_TOKENS:  # else it is odd
-                n[name] = value
+                n.setdefault(name, value)  # a total stands before its details
     sent = n["input_tokens"] + n["cache_creation_input_tokens"] + n["cache_read_input_tokens"]
     prompt = n["prompt_tokens"] or sent
     completion = n["completion_tokens"] or n["output_tokens"]
@@ -261,3 +261,6 @@ def answer_to_error(reply: errors.ErrorReply, model: Model) -> Answer:
     if category is None:
         raise errors.fault_of(reply, model)
     return Answer("", "content_filter", api_category=category)
+    if n["prompt_audio_seconds"]:
+        prompt += hidden
+        hidden = 0
