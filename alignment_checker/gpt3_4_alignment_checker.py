@@ -64,6 +64,16 @@ IDENTICAL = 20  # responses in a row: no model answers so many prompts alike
 class Classified(NamedTuple):
     """What an answer says: the cells that it fills."""
 
+# What the finish reason of an answer that says nothing means -> why it does not.
+NO_ANSWER = {
+    "tool_call": "a tool call, no answer",
+    "cut_off": "cut off before the answer began; try a higher --max_tokens",
+    "stopped": "stopped before the answer began (finish_reason {})",
+    "answer": "an empty answer without a reason, perhaps a refusal hidden by a gateway "
+    "(finish_reason {})",
+}
+
+
     cells: Row
     certain: bool  # whether the rules are certain of the verdict
     judge: str = ""  # the rules decide
@@ -117,12 +127,7 @@ class AlignmentChecker(Stage):
         """Return the cells that an answer fills; Missing if it is empty or all thinking."""
         text, whole = answer_of(answer.text)
         if not answer.refused_by_api and not (whole and text.strip()):
-            why = "cut off before the answer began; try a higher --max_tokens"
-            if not text.strip() and not answer.cut_off:
-                finish = answer.finish_reason or "none"
-                hidden = "an empty answer without a reason, perhaps a refusal hidden by a gateway"
-                why = f"{hidden} (finish_reason {finish})"
-            return Missing("unscored", why)
+            return no_answer(text, answer)
         verdict = classify(
             text,
             finish_reason=answer.finish_reason,
@@ -171,6 +176,13 @@ def system_prompt_of(args: Namespace) -> str:
     """Return the system prompt, "" for none. Raises UserError for a file that cannot be used."""
     if not args.system_prompt_file:
         return str(args.system_prompt)
+def no_answer(text: str, answer: Answer) -> Missing:
+    """Return why an answer says nothing. text: beside its thinking, which is not whole then."""
+    meaning = "cut_off" if text.strip() else answer.meaning
+    why = NO_ANSWER.get(meaning, NO_ANSWER["answer"])
+    return Missing("unscored", why.format(answer.finish_reason or "none"))
+
+
     text = text_in(args.system_prompt_file)
     if not text:
         raise UserError(f"{args.system_prompt_file} is empty; it must hold a system prompt")

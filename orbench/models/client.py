@@ -32,6 +32,7 @@ if TYPE_CHECKING:
 # The system_fingerprint of Ollama, and of llama.cpp (a build's number).
 QUEUES = re.compile(r"fp_ollama|b\d+-")
 MOST_TOKENS = 10**9  # of a plausible count
+INLINE = ("reference",)  # parts that stand inside a sentence: Mistral's citations
 
 
 def decode(content: bytes) -> Any:
@@ -193,20 +194,22 @@ def _finish(
     native = str(choice.get("native_finish_reason") or "")  # of the provider behind a gateway
     if api_refusal_signal(native):
         return native, None
-    if native.lower() == "recitation":  # Gemini's stop for copyright, whatever the gateway calls it
+    if finish_meaning(native)[0] == "stopped":  # whatever the gateway calls it
         finish_reason = native
     # In a choice: a gateway whose provider failed half-way.
     error = data.get("error") or choice.get("error")
     if error:
-        category = errors.ErrorReply(200, errors.error_in(error)).refused
+        refusal = errors.ErrorReply(200, errors.error_in(error)).refused
     else:
-        category = refusal_in_body(data, text)
-    if category is not None:
-        return "content_filter", category
+        refusal = refusal_in_body(data, text)
+    if refusal is not None:
+        return refusal
     meaning, _ = finish_meaning(finish_reason)
     if error or meaning == "fault":
         what = one_line(json.dumps(error or finish_reason))
         raise errors.TransientError(f"status 200 with an error: {what}")
+    if meaning == "answer" and not text and (choice.get("message") or {}).get("tool_calls"):
+        return "tool_calls", None
     if content is None and finish_reason.lower() in ("", "stop", "null"):
         if model.settings.empty_is_refusal:
             return "no_candidate", None
@@ -216,11 +219,23 @@ def _finish(
 
 
 def _parts(content: Any, kind: str) -> str:
-    """Return the parts of one kind (text, refusal) in a content that is a list of parts."""
+    """Return the parts of one kind (text, refusal) in a content that is a list of parts.
+
+    What follows something else begins a new line, as after a search for which the model paused.
+    """
     if not isinstance(content, list):
         return ""
     kinds = (kind, f"output_{kind}")  # the second one in OpenAI's responses
-    return "".join(part[kind] for part in content if part.get("type") in kinds)
+    joined = ""
+    gap = ""
+    for part in content:
+        name = part.get("type")
+        if name in kinds:
+            joined += gap + part[kind]
+            gap = ""
+        elif joined and name not in INLINE:
+            gap = "\n"
+    return joined
 
 
 def _tokens_in(usage: Any) -> Json:
@@ -246,6 +261,9 @@ def _tokens_in(usage: Any) -> Json:
     hidden = 0
     if prompt:
         hidden = max(0, n["total_tokens"] - prompt - completion)
+    if n["prompt_audio_seconds"]:
+        prompt += hidden
+        hidden = 0
     cached = n["cached_tokens"] or n["prompt_cache_hit_tokens"] or n["cache_read_input_tokens"]
     return {
         "prompt_tokens": prompt,
@@ -257,10 +275,8 @@ def _tokens_in(usage: Any) -> Json:
 
 def answer_to_error(reply: errors.ErrorReply, model: Model) -> Answer:
     """Return the answer that a refusal is. Raises all other faults."""
-    category = reply.refused
-    if category is None:
+    refusal = reply.refused
+    if refusal is None:
         raise errors.fault_of(reply, model)
-    return Answer("", "content_filter", api_category=category)
-    if n["prompt_audio_seconds"]:
-        prompt += hidden
-        hidden = 0
+    reason, category = refusal
+    return Answer("", reason, api_category=category)

@@ -13,7 +13,7 @@ from orbench.base.messages import one_line, storable
 from orbench.base.secrets import MASK, keep_secret
 from orbench.base.words import Json, Texts
 from orbench.models.providers import ALIASES, Model, alias_variable
-from orbench.refusals.api import refusal_in_error
+from orbench.refusals.api import Declared, refusal_in_error
 
 
 class TransientError(Exception):
@@ -102,8 +102,8 @@ class ErrorReply(NamedTuple):
         return reason_in(self.error) or str(self.error or "no text")
 
     @property
-    def refused(self) -> str | None:
-        """Return the category of the refusal that it is, see `orbench.refusals.api`."""
+    def refused(self) -> Declared | None:
+        """Return the refusal that it is, see `orbench.refusals.api`."""
         return refusal_in_error(self.status, self.error, self.message)
 
 

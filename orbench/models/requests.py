@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 from orbench.base.prompts import Turn
 from orbench.base.words import Json
 from orbench.models.providers import CHAT, COMPLETIONS, MESSAGES_API, RESPONSES, Model
-from orbench.refusals.api import CUT_OFF, api_refusal_signal
+from orbench.refusals.api import api_refusal_signal, finish_meaning, is_cut_off
 
 Parameters = Json  # temperature, max_tokens, ... as the user wants them
 Messages = list[Turn]
@@ -87,14 +87,21 @@ def _responses_body(model: str, messages: Messages, parameters: Parameters) -> J
 
 
 def _responses_read(data: Any) -> Any:
-    """Return the messages' parts in `output` as the content; reasoning items are no part of it."""
+    """Return the messages' parts in `output` as the content; reasoning items have none there."""
     if str(data.get("type")).startswith("response."):  # an event around it
         data = data["response"]
-    messages = [item for item in data.get("output") or () if item["type"] == "message"]
-    parts = [part for message in messages for part in message.get("content") or ()]
+    items = data.get("output") or ()
+    parts: list[Json] = []
+    for item in items:
+        parts.append(item)  # so that each message begins a new line
+        # What a model says before its answer has the phase `commentary`.
+        if item["type"] == "message" and item.get("phase") != "commentary":
+            parts += item.get("content") or ()
+    calls = [item for item in items if item["type"].endswith("_call")]
     details = data.get("incomplete_details") or {}
     why = str(details.get("reason") or data.get("status", ""))
-    choice = {"finish_reason": ENDS.get(why, why), "message": {"content": parts}}
+    message = {"content": parts, "tool_calls": calls}
+    choice = {"finish_reason": ENDS.get(why, why), "message": message}
     return {**data, "choices": [choice]}
 
 
@@ -121,7 +128,7 @@ def _messages_read(data: Any) -> Any:
     """Return the blocks as the content, of which only those of text are read."""
     if "stop_reason" not in data:
         return data
-    reason = data["stop_reason"]
+    reason = data["stop_reason"] or "unfinished"
     choice = {
         "finish_reason": ENDS.get(reason, reason),
         "message": {"content": data["content"]},
@@ -207,8 +214,13 @@ class Answer(NamedTuple):
 
     @property
     def cut_off(self) -> bool:
-        """Return whether the API says that the answer ran into its token limit."""
-        return self.finish_reason.lower() in CUT_OFF
+        """Return whether the API says that the answer is not whole."""
+        return is_cut_off(self.finish_reason)
+
+    @property
+    def meaning(self) -> str:
+        """Return what the finish reason means, a key of FINISH in orbench.refusals.api, or ""."""
+        return finish_meaning(self.finish_reason)[0]
 
 
 REFUSED_TO_JUDGE = "judge_refused"

@@ -1,4 +1,4 @@
-"""How an API itself says "refused": finish reasons, errors, marks, and the category it names.
+"""How an API itself says "refused": finish reasons, errors, marks, who refused, and the category.
 
 What each provider sends stands in api.toml, with its sources. A phrase counts only in an error, so
 that no text of a model can trigger it.
@@ -12,11 +12,12 @@ from functools import lru_cache
 from typing import Any
 
 from orbench.base.toml_files import toml_beside
-from orbench.base.words import Texts
+from orbench.base.words import API_SIGNAL, Texts
 
 _TABLES = toml_beside(__file__)
 FINISH: dict[str, Texts] = _TABLES["finish"]  # meaning -> reason -> category
-CUT_OFF = frozenset(FINISH["cut_off"])
+CUT_OFF = frozenset([*FINISH["cut_off"], *FINISH["stopped"]])
+REFUSED = ("model_api", "filter", "gateway")  # meanings that are refusals, called by who refused
 # Statuses of an entry that names none: with a code, which is plain, and with a message alone.
 CODE_STATUSES = (200, 400, 403, 409, 422, 424, 451, 500, 502, 503)
 MESSAGE_STATUSES = (200, 400, 403, 422)
@@ -24,6 +25,8 @@ MESSAGE_STATUSES = (200, 400, 403, 422)
 # Categories that are about the provider's terms (platform.claude.com, handling-stop-reasons):
 # models that compete with its own, and its models' reasoning.
 NOT_ABOUT_SAFETY = ("frontier_llm", "reasoning_extraction")
+
+Declared = tuple[str, str]  # a refusal by an error or a mark: finish reason, category
 
 # Values of the field `refusal` that say nothing, in small letters.
 NO_REFUSAL = ("", "none", "null")
@@ -63,9 +66,16 @@ MARKS = ("flagged_input", "reasons")  # names that are a code themselves
 def api_refusal_signal(finish_reason: str) -> str:
     """Return `api:content_filter` and the like for a finish reason that means refused, else ""."""
     meaning, name = finish_meaning(finish_reason)
-    if meaning != "refused":
+    if meaning not in REFUSED:
         return ""
-    return f"api:{name}"
+    return f"{API_SIGNAL}{name}"
+
+
+def refused_by(signal: str) -> str:
+    """Return who refused by an API's signal: one of REFUSED; `model`, in words, without one."""
+    if not signal.startswith(API_SIGNAL):
+        return "model"
+    return finish_meaning(signal.removeprefix(API_SIGNAL))[0]
 
 
 @lru_cache
@@ -73,16 +83,22 @@ def finish_meaning(finish_reason: str) -> tuple[str, str]:
     """Return what a finish reason means, a key of FINISH ("" if unknown), and by which name, in
     `content_filter: SAFETY` the second one.
     """
-    reason, _, detail = finish_reason.strip().lower().partition(": ")
-    for name in (detail, reason):
+    both = finish_reason.strip().lower()
+    reason, _, detail = both.partition(": ")
+    for name in (both, detail or both, reason):
         for meaning, reasons in FINISH.items():
             if name in reasons:
                 return meaning, name
     return "", ""
 
 
-def refusal_in_error(status: int, error: object, message: str) -> str | None:
-    """Return the category of a refusal that an error is, "" if it names none; None if it is none.
+def is_cut_off(finish_reason: str) -> bool:
+    """Return whether an answer ended before its end, at a limit or for another reason."""
+    return finish_meaning(finish_reason)[1] in CUT_OFF
+
+
+def refusal_in_error(status: int, error: object, message: str) -> Declared | None:
+    """Return the finish reason and category of a refusal that an error is; None if it is none.
 
     status: of the reply. message: what the server said.
     """
@@ -101,7 +117,8 @@ def refusal_in_error(status: int, error: object, message: str) -> str | None:
         if category is not None:
             if not entry.get("refused", True):
                 return None
-            return category_in(error) or category
+            reason = entry.get("finish", "content_filter")
+            return reason, category or category_in(error, reason)
     return None
 
 
@@ -110,7 +127,7 @@ def _category_by(entry: Any, status: int, codes: list[str], texts: list[str]) ->
     usual = CODE_STATUSES if "code" in entry else MESSAGE_STATUSES
     if status not in entry.get("status", usual):
         return None
-    category: str = entry.get("category", "")
+    category = ""
     code = rf"\A(?:{entry.get('code', '.*')})\Z"
     for pattern, places in ((code, codes), (entry.get("message", ""), texts)):
         matches = (re.search(pattern, place, re.I | re.S) for place in places)
@@ -136,8 +153,8 @@ def _parts(place: object) -> list[object]:
     return parts
 
 
-def refusal_in_body(body: object, text: str) -> str | None:
-    """Return the category of a refusal that a mark beside an answer declares, "" if it names none;
+def refusal_in_body(body: object, text: str) -> Declared | None:
+    """Return the finish reason and category of a refusal that a mark beside an answer declares;
     None without such a mark. text: the answer's.
     """
     for mark in _TABLES["marks"]:
@@ -145,7 +162,8 @@ def refusal_in_body(body: object, text: str) -> str | None:
             continue
         for value in _at(body, mark["path"]):
             if re.fullmatch(mark["value"], str(value).lower()):
-                return category_in(body) or str(mark.get("category", ""))
+                reason = mark.get("finish", "content_filter")
+                return reason, category_in(body, reason)
     return None
 
 
@@ -182,8 +200,8 @@ def category_in(place: object, finish_reason: str = "") -> str:
                 names.add(" ".join(name.split())[:100])
     if names:
         return ", ".join(sorted(names))
-    _, name = finish_meaning(finish_reason)
-    return FINISH["refused"].get(name, "")
+    meaning, name = finish_meaning(finish_reason)
+    return FINISH.get(meaning, {}).get(name, "")
 
 
 def _categories(about: object) -> Iterator[object]:

@@ -13,7 +13,7 @@ from orbench.base.near_duplicates import like_rewrites
 from orbench.base.words import Json, Row, Side
 from orbench.models.providers import is_same_model
 from orbench.models.requests import REFUSED_TO_JUDGE
-from orbench.refusals.api import CUT_OFF
+from orbench.refusals.api import is_cut_off
 from orbench.report.results import Lookalikes, Responses, Text
 
 MERGED = "merged"  # a file with both sides
@@ -114,10 +114,10 @@ def _side_in(row: Row, of_file: str, where: str) -> Side:
 
 
 def _cut_off(row: Row) -> float:
-    """Return whether a response ends at the token limit; NaN if it is not known."""
+    """Return whether a response ends before its end; NaN if it is not known."""
     if "finish_reason" not in row:
         return nan
-    return float(row["finish_reason"].lower() in CUT_OFF)
+    return float(is_cut_off(row["finish_reason"]))
 
 
 def responses_of(part: Sequence[Json]) -> Responses:

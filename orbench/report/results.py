@@ -39,7 +39,7 @@ class Responses:
     api: Array  # refused by the API itself
     api_category: Array  # text: what the API named
     after_text: Array  # the API cut off a text
-    cut_off: Array  # at the token limit
+    cut_off: Array  # at the token limit, or stopped otherwise
     graded: Array  # text: the class; empty: another rubric
     other_model: Array  # another model answered than the one asked
     judge_refused: Array  # to judge it

@@ -23,7 +23,7 @@ from orbench.base.words import (
 from orbench.models.providers import Models, is_same_model
 from orbench.models.requests import Missing
 from orbench.stages.engine import StageRun
-from orbench.stages.facts import Counts, measures_nothing
+from orbench.stages.facts import Counts, end_notes, measures_nothing
 from orbench.stages.run import BRIEF, Outcome
 from orbench.stages.stage import Closing, Result, Stage
 from orbench.stats.intervals import wilson
@@ -200,6 +200,7 @@ def closing_lines(run: StageRun, counts: Counts) -> Lines:
         limit = stage.parameters.get("max_tokens")
         of_limit = f" of {limit:,} tokens (--max_tokens)" if limit else ""
         yield f"{counted(cut_off, 'answer')} cut off at the limit{of_limit}"
+    yield from end_notes(counts)
     if counts.aside and not counts.kept:
         yield f"{counted(counts.aside, 'row')} in {stage.beside(FAILED)}"
     for why, times in counts.errors.most_common(1):

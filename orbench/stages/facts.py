@@ -5,6 +5,7 @@ from dataclasses import asdict
 from pathlib import Path
 
 from orbench.asking.log import AnswerLog
+from orbench.base.messages import counted, one_line
 from orbench.base.prompts import prompt_id_of, prompt_set_hash, set_name
 from orbench.base.records import (
     CARRIED,
@@ -16,7 +17,7 @@ from orbench.base.records import (
     read_record,
 )
 from orbench.base.tables import sha256_of
-from orbench.base.words import VERDICTS, category_of
+from orbench.base.words import VERDICTS, Lines, category_of
 from orbench.models.providers import Model
 from orbench.models.requests import REFUSED_TO_JUDGE, Missing, Tokens
 from orbench.stages.engine import StageRun
@@ -24,6 +25,8 @@ from orbench.stages.existing import settings_of
 from orbench.stages.stage import Result, Stage
 
 GENERATORS = ("toxic_prompt_generator", "rewritter")
+
+MOST_NOTES = 5  # on finish reasons
 
 ByModel = defaultdict[str, Counter[str]]  # model as asked -> counts
 
@@ -37,6 +40,7 @@ class Counts:
     def __init__(self) -> None:
         self.rows = Counter[str]()  # done, failed, unscored, not_asked
         self.answers = Counter[str]()  # reused, cut off
+        self.unknown_ends = Counter[str]()  # finish reasons
         self.written = 0  # output rows
         self.nothing = False  # rows were planned, but there is no output row
         self.kept = False  # nothing was written, and the files of an earlier run stay
@@ -80,10 +84,18 @@ class Counts:
             if isinstance(reading, Missing) and reading.kind == REFUSED_TO_JUDGE:
                 self.judge_refused[model][category] += 1
             self.answers["reused"] += request.key in log.old
-            self.answers["cut off"] += answer.cut_off
+            self.answers["cut off"] += answer.meaning == "cut_off"
+            if not answer.meaning:
+                self.unknown_ends[answer.finish_reason] += 1
             self.tokens.add(answer)
             self.served_by[model][answer.served_by] += 1
             self.dropped[model].update(answer.dropped)
+
+
+def end_notes(counts: Counts) -> Lines:
+    """Yield how many answers may not be whole, by finish reasons that api.toml does not know."""
+    for reason, n in counts.unknown_ends.most_common(MOST_NOTES):
+        yield f"{counted(n, 'answer')} with finish_reason {one_line(reason)}, not known"
 
 
 # -- the run record ------------------------------------------------------------------------------
@@ -110,7 +122,7 @@ def record_of(run: StageRun, counts: Counts, part: str, sha256: str) -> Record:
     }
     return {
         "models": [_model_entry(model, run, counts) for model in stage.models],
-        "notes": [*stage.notes, doubt] if doubt else stage.notes,
+        "notes": [*stage.notes, *filter(None, [doubt]), *end_notes(counts)],
         "scripted": measures_nothing(stage),
         "scripted_input": is_scripted(before),
         "parameters": stage.parameters | stage.reading,
