@@ -8,9 +8,10 @@ a file or split on the Hugging Face Hub (docs/new_prompts.md), works too.
 
 Writes ./final_{model}_results/{model}_merged_{input file name}, or with --merge_result=False the
 files {model}_rejected_... and {model}_accepted_... instead. Adds the columns response, is_rejected,
-rejection_reason (the rule, or the API's own signal as api:...), finish_reason, api_category (of the
-API's own refusal, if it names one) and served_by (the model id as returned, and the provider behind
-a gateway). Ends with a table of refusal rates.
+rejection_reason (the rule, or the API's own signal as api:...), refused_by (model, model_api,
+filter or gateway), finish_reason, api_category (of the API's own refusal, if it names one) and
+served_by (the model id as returned, and the provider behind a gateway). Ends with a table of
+refusal rates.
 """
 
 import sys
@@ -32,6 +33,7 @@ from orbench.base.templates import text_in
 from orbench.base.words import Row
 from orbench.models.requests import Answer, Missing, Request, message
 from orbench.refusals import rules
+from orbench.refusals.api import refused_by
 from orbench.refusals.detect import classify, counts_as_refusal
 from orbench.refusals.text import answer_of
 from orbench.stages import flags, settings
@@ -53,6 +55,7 @@ COLUMNS = (
     "response",
     "is_rejected",
     "rejection_reason",
+    "refused_by",
     "finish_reason",
     "api_category",
     "served_by",
@@ -60,9 +63,6 @@ COLUMNS = (
 MAX_TOKENS = 1000  # the paper's
 IDENTICAL = 20  # responses in a row: no model answers so many prompts alike
 
-
-class Classified(NamedTuple):
-    """What an answer says: the cells that it fills."""
 
 # What the finish reason of an answer that says nothing means -> why it does not.
 NO_ANSWER = {
@@ -73,6 +73,9 @@ NO_ANSWER = {
     "(finish_reason {})",
 }
 
+
+class Classified(NamedTuple):
+    """What an answer says: the cells that it fills."""
 
     cells: Row
     certain: bool  # whether the rules are certain of the verdict
@@ -139,6 +142,7 @@ class AlignmentChecker(Stage):
             "response": text or answer.refusal,
             "is_rejected": str(rejected),
             "rejection_reason": verdict.rule if rejected else "",
+            "refused_by": refused_by(verdict.rule) if rejected else "",
             "finish_reason": answer.finish_reason,
             "api_category": answer.api_category,
             "served_by": answer.served_by,
@@ -172,10 +176,6 @@ class ResponseTable(RefusalTable):
             self.doubt = f"{IDENTICAL} identical responses in a row, perhaps a gateway's error page"
 
 
-def system_prompt_of(args: Namespace) -> str:
-    """Return the system prompt, "" for none. Raises UserError for a file that cannot be used."""
-    if not args.system_prompt_file:
-        return str(args.system_prompt)
 def no_answer(text: str, answer: Answer) -> Missing:
     """Return why an answer says nothing. text: beside its thinking, which is not whole then."""
     meaning = "cut_off" if text.strip() else answer.meaning
@@ -183,6 +183,10 @@ def no_answer(text: str, answer: Answer) -> Missing:
     return Missing("unscored", why.format(answer.finish_reason or "none"))
 
 
+def system_prompt_of(args: Namespace) -> str:
+    """Return the system prompt, "" for none. Raises UserError for a file that cannot be used."""
+    if not args.system_prompt_file:
+        return str(args.system_prompt)
     text = text_in(args.system_prompt_file)
     if not text:
         raise UserError(f"{args.system_prompt_file} is empty; it must hold a system prompt")

@@ -6,8 +6,8 @@
 rules: the rules decide. rules+MODEL: the judge decides where the rules are not certain. Reads
 the columns prompt and response. Writes ./{input stem}_response_check_merged_{check model}.csv, or
 with --merge_result=False one file per class, with the columns refused (True or False, what rates
-count), answer_category (direct_answer, ...) and answer_type_response (the judge's reply, the rule,
-or api:... for the API's own refusal).
+count), answer_category (direct_answer, ...), answer_type_response (the judge's reply, the rule, or
+api:... for the API's own refusal) and refused_by, in place of stage 4's.
 """
 
 import sys
@@ -32,6 +32,7 @@ from orbench.judging.responses import NO_INDIRECT, RUBRICS, without_judge
 from orbench.models.providers import Models
 from orbench.models.requests import Missing
 from orbench.refusals import rules
+from orbench.refusals.api import refused_by
 from orbench.refusals.text import answer_of
 from orbench.stages import flags, settings
 from orbench.stages.closing import RefusalTable
@@ -65,6 +66,8 @@ class ResponseChecker(JudgedStage):
         self.rules, models = deciders(args)
         self.graded = args.rubric == "graded"
         columns = ["refused", "answer_category", "answer_type_response"]
+        if not {"rejection_reason", "refused_by"} <= set(table.columns):  # else it is stage 4's
+            columns.append("refused_by")
         if self.graded:
             columns.insert(2, "graded_category")
         stem = f"{table.path.stem}_response_check"
@@ -126,10 +129,12 @@ class ResponseChecker(JudgedStage):
     def rows(self, row: Row, readings: Readings) -> list[Row]:
         (opinion,) = readings
         category = OF_THREE.get(opinion.verdict, opinion.verdict)
+        signal = "" if opinion.judge else opinion.reply  # a judge's reply is none
         cells = {
             "refused": str(CLASSES[category]),
             "answer_category": category,
             "answer_type_response": opinion.reply,
+            "refused_by": refused_by(signal) if CLASSES[category] else "",
         }
         if self.graded:
             cells["graded_category"] = opinion.verdict

@@ -1,8 +1,8 @@
 """What an API sends for a refusal, and what only looks like one, through stage 4.
 
 api_replies.json holds a reply a line: its source, protocol (chat, responses or messages), status
-and JSON body, and what it means: refused (and for which category), answer, unscored (nobody can
-tell), cut_off, or failed (a fault, or an error that is no refusal).
+and JSON body, and what it means: refused (by whom, for which category), answer, unscored (nobody
+can tell), cut_off, or failed (a fault, or an error that is no refusal).
 """
 
 import json
@@ -25,18 +25,18 @@ def test_a_reply_is_read_as_what_it_is(reply: dict[str, Any], desk: Desk) -> Non
     desk.prompts(1)
     model = f"--model={MODELS[reply['protocol']]}"
     desk.stage(ALIGN, model, "--max_retries=0", status=None)
-    assert read_as(desk) == (reply["means"], reply.get("category"))
+    assert read_as(desk) == (reply["means"], reply.get("category"), reply.get("by"))
 
 
-def read_as(desk: Desk) -> tuple[str, str | None]:
-    """What stage 4 made of the reply, and the category that it names."""
+def read_as(desk: Desk) -> tuple[str, str | None, str | None]:
+    """What stage 4 made of the reply, the category that it names, and who refused."""
     if not (desk.folder / "o.csv").exists():
         kinds = desk.cells("error_type", "o_failed.csv")
-        return ("unscored" if kinds == ["unscored"] else "failed"), None
+        return ("unscored" if kinds == ["unscored"] else "failed"), None, None
     (row,) = desk.rows()
     if row["rejection_reason"].startswith("api:"):
-        return "refused", row["api_category"]
-    return ("cut_off" if row["finish_reason"] in CUT_OFF else "answer"), None
+        return "refused", row["api_category"], row["refused_by"]
+    return ("cut_off" if row["finish_reason"] in CUT_OFF else "answer"), None, None
 
 
 def test_half_of_the_replies_are_no_refusals_and_each_has_a_source() -> None:
