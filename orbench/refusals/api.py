@@ -16,7 +16,7 @@ from orbench.base.words import API_SIGNAL, Texts
 
 _TABLES = toml_beside(__file__)
 FINISH: dict[str, Texts] = _TABLES["finish"]  # meaning -> reason -> category
-CUT_OFF = frozenset([*FINISH["cut_off"], *FINISH["stopped"]])
+NOT_WHOLE = ("cut_off", "stopped")  # meanings, of an answer that ended before its end
 REFUSED = ("model_api", "filter", "gateway")  # meanings that are refusals, called by who refused
 # Statuses of an entry that names none: with a code, which is plain, and with a message alone.
 CODE_STATUSES = (200, 400, 403, 409, 422, 424, 451, 500, 502, 503)
@@ -94,7 +94,7 @@ def finish_meaning(finish_reason: str) -> tuple[str, str]:
 
 def is_cut_off(finish_reason: str) -> bool:
     """Return whether an answer ended before its end, at a limit or for another reason."""
-    return finish_meaning(finish_reason)[1] in CUT_OFF
+    return finish_meaning(finish_reason)[0] in NOT_WHOLE
 
 
 def refusal_in_error(status: int, error: object, message: str) -> Declared | None:

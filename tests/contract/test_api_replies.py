@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from orbench.refusals.api import CUT_OFF
+from orbench.refusals.api import is_cut_off
 from tests.conftest import ALIGN, Desk
 from tests.server import Reply
 
@@ -36,7 +36,7 @@ def read_as(desk: Desk) -> tuple[str, str | None, str | None]:
     (row,) = desk.rows()
     if row["rejection_reason"].startswith("api:"):
         return "refused", row["api_category"], row["refused_by"]
-    return ("cut_off" if row["finish_reason"] in CUT_OFF else "answer"), None, None
+    return ("cut_off" if is_cut_off(row["finish_reason"]) else "answer"), None, None
 
 
 def test_half_of_the_replies_are_no_refusals_and_each_has_a_source() -> None:
