@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 from orbench.base.messages import one_line, storable
 from orbench.base.secrets import MASK, keep_secret
-from orbench.base.words import Json, Texts
+from orbench.base.words import Json
 from orbench.models.providers import ALIASES, Model, alias_variable
 from orbench.refusals.api import Declared, refusal_in_error
 
@@ -82,6 +82,12 @@ WRONG_KEY_MESSAGE = re.compile(
     re.I,
 )
 WAITS = {"retry-after-ms": 0.001, "retry-after": 1.0}  # header -> seconds in its unit
+UNITS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0}
+# In an error: "try again in 1m30s", or Google's RetryInfo.
+WAIT = (
+    r"(?:try again in|retry (?:in|after)|retrydelay)\W*"
+    r"((?:\d+(?:\.\d+)?\s*(?:ms|[smh])[a-z]*[\s,]*)+)"
+)
 LONG_KEY = 8  # characters; a shorter key can be a part of a word, and is masked as a whole one
 PLACEHOLDERS = ("", "none", "empty")  # keys that are none; judges say "none" too
 # What reading JSON raises that has another shape than expected.
@@ -176,10 +182,12 @@ def fault_of(reply: ErrorReply, model: Model) -> Exception:
         return Forbidden(f"{key}, or this prompt ({reason})")
     if status == 404:
         return Fatal(f"{reason}; {_after_404(reply, model)}")
-    if status < 500 and status not in (408, 409, 429):
+    # 498: Groq is full. 499: the request was cancelled on its way.
+    if status < 500 and status not in (408, 409, 424, 429, 498, 499):
         return BadRequest(reason)
-    if status == 429 or any(name in reply.headers for name in WAITS):
-        return RateLimited(reason, _retry_after(reply.headers))
+    wait = _wait_in(reply)
+    if status == 429 or wait or any(name in reply.headers for name in WAITS):
+        return RateLimited(reason, wait)
     return ServerError(reason)
 
 
@@ -194,20 +202,25 @@ def _after_404(reply: ErrorReply, model: Model) -> str:
     return line
 
 
-def _retry_after(headers: Texts) -> float:
-    """Return the seconds to wait by retry-after-ms or retry-after; 0 if neither says a finite
-    number.
+def _wait_in(reply: ErrorReply) -> float:
+    """Return the seconds to wait by retry-after-ms, retry-after or the error; 0 if none says a
+    finite number.
     """
     from email.utils import parsedate_to_datetime
 
+    headers = reply.headers
     for name, scale in WAITS.items():
         with suppress(KeyError, ValueError):
             seconds = float(headers[name]) * scale
-            if math.isfinite(seconds):
-                return max(0.0, seconds)
+            if 0 < seconds < math.inf:
+                return seconds
     with suppress(KeyError, ValueError):  # HTTP allows a date, too (RFC 9110, 10.2.3)
         return max(0.0, parsedate_to_datetime(headers["retry-after"]).timestamp() - time.time())
-    return 0.0
+    said = re.search(WAIT, str(reply.error).lower())
+    if not said:
+        return 0.0
+    parts = re.findall(r"([\d.]+)\s*(ms|[smh])", said[1])
+    return sum(float(number) * UNITS[unit] for number, unit in parts)
 
 
 # -- what servers say, without the key ---------------------------------------------------------

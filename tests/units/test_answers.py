@@ -109,10 +109,11 @@ def test_a_wait_is_as_long_as_the_endpoint_says(
 ) -> None:
     monkeypatch.setattr(time, "time", lambda: 0.0)
     lines = dict(line.split(": ", 1) for line in headers.split("; ") if line)
+    body = json.loads(lines.pop("body", '"slow"'))
     with pytest.raises(TransientError) as fault:
-        answer_to_error(reply_of(status, "slow", model(), lines), model())
+        answer_to_error(reply_of(status, body, model(), lines), model())
     assert fault.value.wait == wait
-    limited = status == 429 or "retry-after" in headers
+    limited = status == 429 or "retry-after" in headers or wait
     assert isinstance(fault.value, RateLimited if limited else ServerError)
 
 
