@@ -11,9 +11,10 @@ from typing import Any, NamedTuple
 
 from orbench.base.messages import one_line, storable
 from orbench.base.secrets import MASK, keep_secret
+from orbench.base.toml_files import toml_beside
 from orbench.base.words import Json
 from orbench.models.providers import ALIASES, Model, alias_variable
-from orbench.refusals.api import Declared, refusal_in_error
+from orbench.refusals.api import Declared, entry_of, refusal_in_error
 
 
 class TransientError(Exception):
@@ -69,18 +70,7 @@ class Fatal(Exception):
     """No request to this model can succeed: wrong key, unknown model, no quota left."""
 
 
-# How gateways, in a plain 429, and Anthropic, in a 400 too, say that the money is spent.
-SPENT_MESSAGE = re.compile(
-    r"(?:crossed|exceeded|over)\W{0,2}(?:the |its |your )?budget|budget has been exceeded|"
-    r"credit balance is too low|reached your specified (?:\w+ )?api usage limits",
-    re.I,
-)
-# How gateways (LiteLLM's first) and Gemini say in a 400 that the key is wrong.
-WRONG_KEY_MESSAGE = re.compile(
-    r"no connected db|authentication error|api[ _-]?key (?:is )?(?:not valid|invalid|missing)|"
-    r"(?:invalid|incorrect|malformed) (?:proxy )?(?:api|access)[ _-]?(?:key|token)\b",
-    re.I,
-)
+_TABLES = toml_beside(__file__)
 WAITS = {"retry-after-ms": 0.001, "retry-after": 1.0}  # header -> seconds in its unit
 UNITS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0}
 # In an error: "try again in 1m30s", or Google's RetryInfo.
@@ -170,18 +160,22 @@ def fault_of(reply: ErrorReply, model: Model) -> Exception:
     """Return what an error status means for the request and for the run."""
     status = reply.status
     reason = f"{status}: {one_line(reply.message).rstrip('.')}"
-    key = f"{model.provider} rejected the key in {model.key_variable or '--api_key_env'}"
-    spent = status in (400, 429) and SPENT_MESSAGE.search(reply.message)
-    if status == 402 or spent or "insufficient_quota" in reply.error.values():
-        return Fatal(f"{model.provider} reports that the account has no quota left ({reason})")
     if status < 400:
         return Fatal(f"{model.address} redirects requests ({status}); give the final --base_url")
-    if status == 401 or (status == 400 and WRONG_KEY_MESSAGE.search(reply.message)):
-        return Fatal(f"{key} ({reason})")
+    key = model.key_variable or "--api_key_env"
+    error = [reply.error, {"code": reply.error.get("param")}]
+    entry = entry_of(_TABLES["errors"], status, error, reply.message)
+    if entry:
+        line = _TABLES["told"][entry["means"]].format(
+            provider=model.provider, reason=reason, key=key, id=model.id, address=model.address
+        )
+        if entry["means"] == "model" and model.asked in ALIASES:
+            line += (
+                f", or point the alias elsewhere: {alias_variable(model.asked)}=provider/model-id"
+            )
+        return Fatal(line)
     if status == 403:
-        return Forbidden(f"{key}, or this prompt ({reason})")
-    if status == 404:
-        return Fatal(f"{reason}; {_after_404(reply, model)}")
+        return Forbidden(f"{model.provider} rejected the key in {key}, or this prompt ({reason})")
     # 498: Groq is full. 499: the request was cancelled on its way.
     if status < 500 and status not in (408, 409, 424, 429, 498, 499):
         return BadRequest(reason)
@@ -189,17 +183,6 @@ def fault_of(reply: ErrorReply, model: Model) -> Exception:
     if status == 429 or wait or any(name in reply.headers for name in WAITS):
         return RateLimited(reason, wait)
     return ServerError(reason)
-
-
-def _after_404(reply: ErrorReply, model: Model) -> str:
-    """Return what to do about a 404."""
-    if "requested param" in reply.message:  # none of OpenRouter's providers takes all of them
-        drop = """--extra_body '{"provider": {"require_parameters": false}}'"""
-        return f"leave a parameter out (--temperature none), or let OpenRouter drop some: {drop}"
-    line = f"check the model id {model.id!r} and the address {model.address} (many end in /v1)"
-    if model.asked in ALIASES:
-        line += f", or point the alias elsewhere: {alias_variable(model.asked)}=provider/model-id"
-    return line
 
 
 def _wait_in(reply: ErrorReply) -> float:

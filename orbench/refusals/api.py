@@ -12,7 +12,7 @@ from functools import lru_cache
 from typing import Any
 
 from orbench.base.toml_files import toml_beside
-from orbench.base.words import API_SIGNAL, Texts
+from orbench.base.words import API_SIGNAL, Json, Texts
 
 _TABLES = toml_beside(__file__)
 FINISH: dict[str, Texts] = _TABLES["finish"]  # meaning -> reason -> category
@@ -102,6 +102,18 @@ def refusal_in_error(status: int, error: object, message: str) -> Declared | Non
 
     status: of the reply. message: what the server said.
     """
+    entry = entry_of(_TABLES["errors"], status, error, message)
+    if not entry.get("refused", bool(entry)):
+        return None
+    reason = entry.get("finish", "content_filter")
+    return reason, entry["category"] or category_in(error, reason)
+
+
+def entry_of(entries: list[Json], status: int, error: object, message: str) -> Json:
+    """Return the first of the entries that fits an error, with its `category`; else {}.
+
+    entries: of the form of [[errors]] in api.toml.
+    """
     codes = [""]  # an entry without a code fits any
     texts = [message]
     for part in _parts(error):
@@ -112,14 +124,11 @@ def refusal_in_error(status: int, error: object, message: str) -> Declared | Non
                 codes.append(name)
             elif name in CODE_NAMES:
                 codes.append(str(value).lower())
-    for entry in _TABLES["errors"]:
+    for entry in entries:
         category = _category_by(entry, status, codes, texts)
         if category is not None:
-            if not entry.get("refused", True):
-                return None
-            reason = entry.get("finish", "content_filter")
-            return reason, category or category_in(error, reason)
-    return None
+            return {**entry, "category": category}
+    return {}
 
 
 def _category_by(entry: Any, status: int, codes: list[str], texts: list[str]) -> str | None:

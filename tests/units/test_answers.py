@@ -88,6 +88,21 @@ def test_an_error_means_what_its_status_and_its_message_say(
     assert (type(fault.value).__name__, str(fault.value)) == (kind, told)
 
 
+FATAL = table("fatal_errors.toml")
+SENT = [(kind, *reply) for kind in FATAL if kind != "told" for reply in FATAL[kind]]
+
+
+@pytest.mark.parametrize(("kind", "status", "body"), SENT)
+def test_an_error_that_cannot_pass_is_fatal_and_told_in_words(
+    kind: str, status: int, body: str
+) -> None:
+    told = FATAL["told"].get(kind)
+    with pytest.raises(Exception) as fault:
+        answer_to_error(reply_of(status, json.loads(body), model()), model())
+    assert type(fault.value).__name__ == ("Fatal" if told else kind)
+    assert (told or "") in str(fault.value)
+
+
 def test_an_alias_that_is_gone_can_be_pointed_elsewhere() -> None:
     with pytest.raises(Fatal, match="ORBENCH_MODEL_GEMINI_1_5=provider/model-id"):
         answer_to_error(reply_of(404, "gone", resolve("gemini-1.5")), resolve("gemini-1.5"))
