@@ -17,7 +17,7 @@ BIN := .venv/bin
 # The variables that each target uses.
 USED_measure := MODEL BASE_URL API_KEY_ENV MAX_TOKENS EFFORT TEMPERATURE SYSTEM_PROMPT_FILE \
   SAMPLES CONCURRENCY TIMEOUT REQUESTS_PER_MINUTE PRICES BATCH PROMPTS TOXIC PROMPT_COLUMN \
-  CATEGORY_COLUMN LIMIT JUDGE JUDGE_BASE_URL RUBRIC LABELS PAIRS BASELINE MARGIN FAIL_IF REQUIRE \
+  CATEGORY_COLUMN LIMIT SUBSTITUTED JUDGE JUDGE_BASE_URL RUBRIC LABELS PAIRS BASELINE MARGIN FAIL_IF REQUIRE \
   TRUST_STORED RESULTS OVERWRITE DRY_RUN
 USED_prompts := NAME REWRITER TARGETS JUDGES PER_CATEGORY CATEGORIES EXCLUDE
 USED_demo := MODEL CATEGORY NUMBER
@@ -74,7 +74,7 @@ measure: .venv/installed $(if $(filter smollm2,$(MODEL) $(JUDGE)),.venv/group-de
 	  $(if $(filter wait submit,$(BATCH)),--batch=$(BATCH),$(call switch,BATCH,batch)) \
 	  $(call flag,PROMPTS,prompts) $(call flag,TOXIC,toxic) \
 	  $(call flag,PROMPT_COLUMN,prompt_column) $(call flag,CATEGORY_COLUMN,category_column) \
-	  $(call flag,LIMIT,limit) $(call flag,JUDGE,judge) \
+	  $(call flag,LIMIT,limit) $(call flag,SUBSTITUTED,substituted) $(call flag,JUDGE,judge) \
 	  $(call flag,JUDGE_BASE_URL,judge_base_url) $(call flag,RUBRIC,rubric) \
 	  $(call flag,RESULTS,output_dir) $(call flag,BASELINE,baseline) $(call flag,MARGIN,margin) \
 	  $(call flag,FAIL_IF,fail_if) $(call flag,REQUIRE,require) \

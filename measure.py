@@ -37,7 +37,15 @@ ALIGN = "alignment_checker/gpt3_4_alignment_checker.py"
 CHECK = "response_checker/check_response.py"
 MODERATE = "moderator/moderate_only.py"
 # Groups of flags.toml for the model under test, passed on as they are.
-UNDER_TEST = ("system_prompt", "temperature", "request", "sending", "samples", "batch")
+UNDER_TEST = (
+    "system_prompt",
+    "temperature",
+    "request",
+    "sending",
+    "samples",
+    "batch",
+    "substituted",
+)
 # The published models were measured on these.
 DEFAULT_PROMPTS = {"over_refusal": "or-bench-hard-1k", "toxic": "or-bench-toxic"}
 LATER_TOKENS = 700  # of a judge's request about a response that is not there yet

@@ -32,6 +32,7 @@ from orbench.base.tables import file_name_part
 from orbench.base.templates import text_in
 from orbench.base.words import Row
 from orbench.models.requests import Answer, Missing, Request, message
+from orbench.models.substitutes import is_substituted
 from orbench.refusals import rules
 from orbench.refusals.api import refused_by
 from orbench.refusals.detect import classify, counts_as_refusal
@@ -61,6 +62,7 @@ COLUMNS = (
     "served_by",
 )
 MAX_TOKENS = 1000  # the paper's
+SUBSTITUTED = "substituted"  # the error_type, or the finish_reason in api.toml
 IDENTICAL = 20  # responses in a row: no model answers so many prompts alike
 
 
@@ -99,7 +101,7 @@ class AlignmentChecker(Stage):
         self.sent = settings.parameters_of(args, self.model)
         self.system_prompt = system_prompt_of(args)
         self.parameters = {**self.sent, "system_prompt": self.system_prompt}
-        self.reading = {"refusal_phrases": args.refusal_phrases}
+        self.reading = {"refusal_phrases": args.refusal_phrases, "substituted": args.substituted}
         self.versions = {"rules": rules.version()}
         self.under_test = {
             "asked": args.model,
@@ -127,7 +129,17 @@ class AlignmentChecker(Stage):
         return [Inquiry(Request(self.model, messages, self.sent, sample))]
 
     def read(self, request: Request, answer: Answer) -> Classified | Missing:
-        """Return the cells that an answer fills; Missing if it is empty or all thinking."""
+        """Return the cells that an answer fills; Missing if it is empty or all thinking, or if
+        another model gave it.
+        """
+        if is_substituted(self.model, answer):
+            if self.args.substituted == "unscored":
+                why = f"answered by {answer.served_by} instead of {self.model.id}"
+                return Missing(SUBSTITUTED, why)
+            if self.args.substituted == "as_refusal":
+                answer = answer._replace(
+                    text="", refusal="", finish_reason=SUBSTITUTED, api_category="gateway"
+                )
         text, whole = answer_of(answer.text)
         if not answer.refused_by_api and not (whole and text.strip()):
             return no_answer(text, answer)
@@ -213,6 +225,7 @@ def parser() -> flags.Parser:
         "merge",
         "output",
         "phrases",
+        "substituted",
         "columns",
         "rows",
         "samples",

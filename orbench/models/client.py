@@ -22,6 +22,7 @@ from orbench.refusals.api import (
     NO_REFUSAL,
     api_refusal_signal,
     category_in,
+    declares_fallback,
     finish_meaning,
     refusal_in_body,
 )
@@ -178,6 +179,7 @@ def _answer_in(data: Any, model: Model) -> Answer:
         api_category=category,
         model=str(data.get("model") or ""),
         provider=str(data.get("provider") or ""),
+        fallback=declares_fallback(data),
         **_tokens_in(data.get("usage")),
     )
 

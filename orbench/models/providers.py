@@ -8,7 +8,6 @@ are in providers.toml.
 import os
 import re
 from collections.abc import Mapping, Sequence
-from functools import lru_cache
 from typing import Any, NamedTuple
 
 from orbench.base.messages import FROM_FILE, UserError, did_you_mean
@@ -67,14 +66,6 @@ THINKS = re.compile(
     r"magistral|grok-(?:[4-9]|3-mini)|glm-(?:4\.[5-9]|[5-9])|minimax-m|phi-4.*reason|"
     r"kimi-k[3-9]|thinking|reasoning",
     re.IGNORECASE,
-)
-# Behind a model's id: the date or number of a version, or a word for the newest one.
-DATED = re.compile(r"[-@:](?:\d{3,8}|\d{4}-\d\d-\d\d|\d\d-\d{4}|latest|free)")
-
-
-# What the name of a model's file adds to its id: a quantization, the number of a part.
-MODEL_FILE = re.compile(
-    r"(?:[-._](?:ud-)?(?:i?q\d\w*|b?f(?:16|32)|mxfp4))?(?:-\d{5}-of-\d{5})?\.(?:gguf|llamafile)$"
 )
 
 
@@ -170,25 +161,6 @@ def family_of(model: str) -> str:
         if re.search(pattern, model, re.IGNORECASE):
             return str(family)
     return ""
-
-
-@lru_cache(maxsize=4096)  # asked for each row of a report
-def is_same_model(asked: str, returned: str) -> bool:
-    """Return whether a returned id, if any, is that asked or a version of it.
-
-    `gpt-4o-2024-08-06` is a version of `gpt-4o`, `gpt-4o-mini` is not.
-    """
-    shorter, longer = sorted([_bare_id(asked), _bare_id(returned)], key=len)
-    version = longer.removeprefix(shorter)
-    if asked in IN_PROCESS or not shorter or not version:
-        return True
-    return bool(DATED.fullmatch(version))
-
-
-def _bare_id(model: str) -> str:
-    """Return an id in small letters, without folders: llama.cpp returns the path of its file."""
-    name = re.split(r"[/\\]", model.lower())[-1]
-    return MODEL_FILE.sub("", name).removesuffix("-latest")
 
 
 def alias_variable(alias: str) -> str:

@@ -201,6 +201,7 @@ class Answer(NamedTuple):
     reasoning_tokens: int = 0  # of the completion's
     provider: str = ""  # behind a gateway that names it
     api_category: str = ""  # of the API's own refusal, see orbench.refusals.api
+    fallback: bool = False  # the API itself declares that it asked another model
 
     @property
     def served_by(self) -> str:

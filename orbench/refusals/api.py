@@ -176,6 +176,11 @@ def refusal_in_body(body: object, text: str) -> Declared | None:
     return None
 
 
+def declares_fallback(body: object) -> bool:
+    """Return whether an answer says that another model was asked in place of the one named."""
+    return any(_at(body, path) for path in _TABLES["fallbacks"])
+
+
 def _at(body: object, path: list[Any]) -> list[object]:
     """Return what stands at a path in a body, see [[marks]] in api.toml."""
     places = [body]

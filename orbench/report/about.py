@@ -17,7 +17,8 @@ from orbench.base.records import (
 )
 from orbench.base.tables import Table, sha256_of
 from orbench.base.words import SIDES, Json, Lines, Rows, Side, Words, refused_by_api
-from orbench.models.providers import family_of, is_same_model
+from orbench.models.providers import family_of
+from orbench.models.substitutes import is_same_model
 from orbench.report.results import About, Source
 
 DEMO = "demo prompts: too few to say anything about a model"

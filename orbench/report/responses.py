@@ -11,8 +11,8 @@ from orbench.base import prompts, words
 from orbench.base.messages import UserError, clean
 from orbench.base.near_duplicates import like_rewrites
 from orbench.base.words import Json, Row, Side
-from orbench.models.providers import is_same_model
 from orbench.models.requests import REFUSED_TO_JUDGE
+from orbench.models.substitutes import is_same_model
 from orbench.refusals.api import is_cut_off
 from orbench.report.results import Lookalikes, Responses, Text
 
@@ -69,7 +69,7 @@ def read_row(row: Row, where: str, of_file: str, tested: str, labels: str, known
         "after_text": api and words.after_text(row),
         "cut_off": _cut_off(row),
         "graded": graded,
-        "other_model": not is_same_model(tested, model),
+        "other_model": is_same_model(tested, model) is False,
         "judge_refused": row.get("error_type") == REFUSED_TO_JUDGE,
         "people": words.human_label(row.get(labels, "")) if verdict else None,
         "side": side,

@@ -20,13 +20,21 @@ from orbench.base.words import (
     category_of,
     known_side,
 )
-from orbench.models.providers import Models, is_same_model
+from orbench.models.providers import Models
 from orbench.models.requests import Missing
+from orbench.models.substitutes import is_same_model
 from orbench.stages.engine import StageRun
 from orbench.stages.facts import Counts, end_notes, measures_nothing
 from orbench.stages.run import BRIEF, Outcome
 from orbench.stages.stage import Closing, Result, Stage
 from orbench.stats.intervals import wilson
+
+# What answers of another model count as, by --substituted, which only stage 4 has.
+SUBSTITUTED = {
+    "unscored": "unscored; see --substituted, or switch off the fallback and delete the answer log",
+    "as_refusal": "counted as refusals (--substituted)",
+    "as_answer": "counted like any others; ask for that model, or switch off the fallback",
+}
 
 SCRIPTED_NOTE = "scripted model: fixed texts, not a real model's; this measures nothing"
 SCRIPTED_INPUT_NOTE = "prompts of the scripted model, written by hand; responses of a real model"
@@ -195,6 +203,7 @@ def closing_lines(run: StageRun, counts: Counts) -> Lines:
     yield _rows(counts)
     if stage.models:
         yield " · ".join([_sent(run), *_other_models(stage.models, counts)])
+    yield from _substituted(stage, counts)
     yield from _refused_to_judge(counts)
     if cut_off := counts.answers["cut off"]:
         limit = stage.parameters.get("max_tokens")
@@ -217,6 +226,15 @@ def _rows(counts: Counts) -> str:
         parts.append(f"not asked {rows[NOT_ASKED]:,}")
     parts.append(f"answers reused from the log {counts.answers['reused']:,}")
     return " · ".join(parts)
+
+
+def _substituted(stage: Stage, counts: Counts) -> Lines:
+    """Yield how many answers were another model's, what they count as, and what to do."""
+    others = counts.substituted
+    if others:
+        names = one_line(", ".join(sorted(others)))
+        counted_as = SUBSTITUTED[vars(stage.args).get("substituted", "as_answer")]
+        yield f"{counted(others.total(), 'answer')} from another model ({names}): {counted_as}"
 
 
 def _refused_to_judge(counts: Counts) -> Lines:
@@ -251,9 +269,9 @@ def _sent(run: StageRun) -> str:
 
 
 def _other_models(models: Models, counts: Counts) -> Lines:
-    """Yield which other models answered, and which changed during the run."""
+    """Yield which models may be others, and which changed during the run."""
     for model in models:
-        answers = counts.served_by[model.asked]
+        answers = counts.served_by[model.asked] - counts.substituted
         ids = set()
         names = []
         for name, n in sorted(answers.items()):

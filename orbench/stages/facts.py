@@ -20,6 +20,7 @@ from orbench.base.tables import sha256_of
 from orbench.base.words import VERDICTS, Lines, category_of
 from orbench.models.providers import Model
 from orbench.models.requests import REFUSED_TO_JUDGE, Missing, Tokens
+from orbench.models.substitutes import is_substituted
 from orbench.stages.engine import StageRun
 from orbench.stages.existing import settings_of
 from orbench.stages.stage import Result, Stage
@@ -47,6 +48,7 @@ class Counts:
         self.tokens = Tokens()  # of the answers used
         self.errors = Counter[str]()
         self.served_by = ByModel(Counter)  # `Answer.served_by`
+        self.substituted = Counter[str]()  # the same, of other models than the one asked
         self.dropped = ByModel(Counter)  # parameters that were left out
         # By judge and category: texts that it was asked about, and those that it refused to judge.
         self.judged = ByModel(Counter)
@@ -89,6 +91,8 @@ class Counts:
                 self.unknown_ends[answer.finish_reason] += 1
             self.tokens.add(answer)
             self.served_by[model][answer.served_by] += 1
+            if is_substituted(request.model, answer):
+                self.substituted[answer.served_by] += 1
             self.dropped[model].update(answer.dropped)
 
 

@@ -12,8 +12,9 @@ from orbench.base.messages import UserError
 from orbench.models.adaptation import Adaptation
 from orbench.models.client import connect, options_of
 from orbench.models.errors import cleaned, key_of, reply_of, shown
-from orbench.models.providers import THINKS, Model, family_of, generator, is_same_model, resolve
+from orbench.models.providers import THINKS, Model, family_of, generator, resolve
 from orbench.models.requests import Prices, Request, Tokens, message, user
+from orbench.models.substitutes import is_same_model
 from tests.units.test_answers import table
 
 NAMES = table("models.toml")
@@ -138,14 +139,17 @@ def test_a_model_belongs_to_a_family(family: str, id_: str) -> None:
     assert family_of(id_) == family
 
 
-@pytest.mark.parametrize(("asked", "returned"), each("same"))
-def test_a_version_or_a_file_of_a_model_is_the_same_model(asked: str, returned: str) -> None:
-    assert is_same_model(asked, returned)
+RETURNED = table("returned_ids.toml")
 
 
-@pytest.mark.parametrize(("asked", "returned"), each("other"))
-def test_a_smaller_or_another_model_is_not_the_same(asked: str, returned: str) -> None:
-    assert not is_same_model(asked, returned)
+@pytest.mark.parametrize(("kind", "same"), [("same", True), ("doubt", None), ("other", False)])
+def test_ids_of_a_model_differ_in_no_series_version_tier_or_size(
+    kind: str, same: bool | None
+) -> None:
+    wrong = []
+    for asked, ids in RETURNED[kind].items():
+        wrong += [(asked, id_) for id_ in ids if is_same_model(asked, id_) is not same]
+    assert wrong == []
 
 
 # -- keys ----------------------------------------------------------------------------------------
