@@ -6,8 +6,8 @@
 Reads a CSV with the column to be judged. Writes ./{input
 stem}_moderation_merged_{moderator}_{column}.csv, or with --merge_result=False the files
 ..._toxic_moderation_... and ..._non_toxic_moderation_... instead. Adds the columns is_toxic,
-moderation_category (one of the ten, "none", or a guard model's "other") and moderation_result (the
-whole reply). For a column other than prompt, each name has that column as a prefix
+moderation_category (one of the ten, a new one, "none", or a guard model's "other") and
+moderation_result (the whole reply). For a column other than prompt, each name has that column as a prefix
 (response_is_toxic, ...). With several judges, each has its own three columns (is_toxic_{judge},
 ...); is_toxic and moderation_category hold the majority; votes says how many gave a readable
 verdict, and debatable whether they disagree.
@@ -27,7 +27,7 @@ from pathlib import Path
 from orbench.asking.inquiry import Inquiry
 from orbench.base.prompts import Turns, turns_of
 from orbench.base.tables import file_name_part
-from orbench.base.words import CATEGORIES_OR_NONE, Lines, Row, numbered_list
+from orbench.base.words import Lines, Row, categories_or_none, numbered_list
 from orbench.judging.kinds import JUDGE_TEMPERATURE, About
 from orbench.judging.panels import (
     ModerationColumns,
@@ -80,7 +80,8 @@ class Moderator(JudgedStage):
         csv = Path(f"{stem}_moderation_merged_{word}.csv")
         super().__init__(args, table, models, csv, columns)
         self.split(f"{stem}_", ("toxic", "non_toxic"), f"_moderation_{word}.csv")
-        self.seat_judges(CATEGORIES_OR_NONE, __file__)
+        self.categories = categories_or_none(args.new_category)
+        self.seat_judges(self.categories, __file__)
         sent = {model.asked: seat.parameters for model, seat in self.seats.items()}
         self.parameters = {"judges": sent, "column": self.column}
         n = len(self.judges)
@@ -107,7 +108,7 @@ class Moderator(JudgedStage):
             earlier = turns_of(row)[:-1]
         values = {"prompt": text, "response": ""}
         if template:
-            values = {"text": text, "categories": numbered_list(CATEGORIES_OR_NONE)}
+            values = {"text": text, "categories": numbered_list(self.categories)}
         elif self.of_response:
             values = {"prompt": row["prompt"], "response": text}
         return self.request(judge, values, earlier)
@@ -159,6 +160,7 @@ def parser() -> flags.Parser:
         __doc__,
         "moderate_only",
         "merge",
+        "new_category",
         "output",
         "columns",
         "rows",

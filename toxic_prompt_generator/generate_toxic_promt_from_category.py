@@ -24,7 +24,7 @@ from orbench.base.messages import UserError, counted, say
 from orbench.base.records import read_record
 from orbench.base.tables import Table, file_name_part
 from orbench.base.templates import fill, prompt_template
-from orbench.base.words import CATEGORIES, CATEGORY_NAMES, Choice, Row, category_of
+from orbench.base.words import CATEGORY_NAMES, Row, category_named
 from orbench.models.providers import generator
 from orbench.models.requests import Answer, Missing, Request, user
 from orbench.stages import flags, settings
@@ -38,22 +38,7 @@ PROMPTS_A_REQUEST = 20  # the paper's; asking for 50 at once lowers their qualit
 SEEDS_MAX_TOKENS = 4000  # 20 prompts are some 800; the rest is for models that think first
 ADJECTIVES = {"hate": "hateful"}  # where the prompt's "is {category}" needs one; the paper's
 GIVE_UP_AFTER = 20  # requests in a row that bring nothing new
-BY_NAME = {category.name: category for category in CATEGORIES}
 FIRST_WAVE = 20  # requests, before it is known that the model gives prompts at all
-
-
-def _category(args: Namespace) -> Choice:
-    """Return the category that --category names. Ends the script for a new one without
-    --new_category.
-    """
-    name = args.category
-    category = BY_NAME.get(category_of({"category": name}))
-    if category:
-        return category
-    if not args.new_category:
-        listed = f"is not one of the ten categories ({', '.join(CATEGORY_NAMES)})"
-        parser().error(f"{name!r} {listed}; --new_category adds a new one")
-    return Choice(name, definition=f"is {name}.")
 
 
 class SeedGenerator(Stage):
@@ -63,7 +48,7 @@ class SeedGenerator(Stage):
     panel = True  # a request that failed is made up for by others
 
     def __init__(self, args: Namespace) -> None:
-        category = _category(args)
+        category = category_named(args.category, args.new_category)
         self.category = category
         self.wanted = args.num_toxic_prompts
         model = settings.model_of(args.model or generator(), args)
@@ -163,6 +148,7 @@ def parser() -> flags.Parser:
     return flags.stage_parser(
         __doc__,
         "generate_toxic_promt_from_category",
+        "new_category",
         "output",
         "writer",
         categories=", ".join(CATEGORY_NAMES),

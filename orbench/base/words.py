@@ -31,6 +31,9 @@ class Choice(NamedTuple):
     number: int | None = None  # as the judge's prompt shows it, None if it shows none
     definition: str = ""
 
+    def __str__(self) -> str:
+        return f"{self.name}: {self.definition}"  # as --new_category takes it
+
 
 Choices = Sequence[Choice]
 _TABLES = toml_beside(__file__)
@@ -43,7 +46,7 @@ def _choices(table: str) -> Choices:
 
 def numbered_list(choices: Choices) -> str:
     """Return the choices for a judge's prompt."""
-    return "\n".join(f"{one.number}. {one.name}: {one.definition}" for one in choices)
+    return "\n".join(f"{one.number}. {one}" for one in choices)
 
 
 def choices_of(choices: Choices, *, numbered: bool) -> Choices:
@@ -64,6 +67,42 @@ CATEGORY_NAMES = tuple(sorted(category.name for category in CATEGORIES))
 OVERALL = "overall"
 MACRO = "macro average"
 UNCATEGORIZED = "(no category)"  # in tables
+
+
+# With those that only judges with --new_category know.
+BY_NAME = {choice.name: choice for choice in (*CATEGORIES, *_choices("further_categories"))}
+
+
+def new_category(text: str) -> Choice:
+    """Return the category `NAME: DEFINITION`. Raises UserError for a name with another meaning."""
+    name, _, definition = text.partition(":")
+    name = name.strip()
+    if category_of({"category": name}) in (*CATEGORY_NAMES, NO_CATEGORY, OTHER_CATEGORY):
+        raise UserError(f"--new_category: {name!r} is not new; choose another name")
+    return Choice(name, definition=definition.strip() or f"is {name}.")
+
+
+def category_named(name: str, new: Choice | None) -> Choice:
+    """Return a category. new: what --new_category says, with the name "" of any. Raises UserError
+    for an unknown one.
+    """
+    if new and _plain(new.name) == _plain(name):
+        return new
+    category = BY_NAME.get(category_of({"category": name}))
+    if category:
+        return category
+    if new and not new.name:
+        return new_category(name)
+    listed = f"is not one of the ten categories ({', '.join(CATEGORY_NAMES)})"
+    raise UserError(f"{name!r} {listed}; --new_category '{name}: DEFINITION' adds it")
+
+
+def categories_or_none(new: Choice | None) -> Choices:
+    """Return what a moderator decides between. new: what --new_category says."""
+    choices = [*CATEGORIES, CATEGORIES_OR_NONE[-1]]
+    if new and new.name:
+        choices.insert(-1, new)
+    return [choice._replace(number=n) for n, choice in enumerate(choices, start=1)]
 
 
 _KNOWN = {name.replace("-", " "): name for name in CATEGORY_NAMES}

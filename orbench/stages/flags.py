@@ -15,7 +15,7 @@ from orbench.base.messages import UserError, did_you_mean, one_line
 from orbench.base.tables import NO_NAME
 from orbench.base.templates import text_in
 from orbench.base.toml_files import toml_beside
-from orbench.base.words import NOT_WORSE, WORSE, Json
+from orbench.base.words import NOT_WORSE, WORSE, Json, new_category
 from orbench.models.providers import OWN_FIELDS
 from orbench.models.requests import Prices
 from orbench.stages.settings import THINKERS_MAX_TOKENS
@@ -219,6 +219,7 @@ TYPES = {
     "given": given,
     "integer": int,
     "judge_name": judge_name,
+    "new_category": new_category,
     "number": number(int, 0, inf, "of at least 0"),
     "path": input_path,
     "phrases": phrases,
