@@ -5,7 +5,7 @@
 #              OVERWRITE=1, DRY_RUN=1, PAIRS=1, TRUST_STORED=1 and BATCH=1 are its switches;
 #              BATCH=submit only submits.
 # make prompts NAME=... REWRITER=... TARGETS="A B" JUDGES="X Y Z": a release of new prompts; also
-#              PER_CATEGORY, CATEGORIES, EXCLUDE. See rewritter/release_prompts.py.
+#              PER_CATEGORY, CATEGORIES, NEW_CATEGORY, CONFIRM="V W", EXCLUDE. See rewritter/release_prompts.py.
 # make test:   set up, check, and run the tests.
 # make check:  lint, formatting, types and names in templates, in seconds.
 # make format: let ruff format the code and fix what it can.
@@ -19,7 +19,7 @@ USED_measure := MODEL BASE_URL API_KEY_ENV MAX_TOKENS EFFORT TEMPERATURE SYSTEM_
   SAMPLES CONCURRENCY TIMEOUT REQUESTS_PER_MINUTE PRICES BATCH PROMPTS TOXIC PROMPT_COLUMN \
   CATEGORY_COLUMN LIMIT SUBSTITUTED JUDGE JUDGE_BASE_URL RUBRIC LABELS PAIRS BASELINE MARGIN FAIL_IF REQUIRE \
   TRUST_STORED RESULTS OVERWRITE DRY_RUN
-USED_prompts := NAME REWRITER TARGETS JUDGES PER_CATEGORY CATEGORIES EXCLUDE
+USED_prompts := NAME REWRITER TARGETS JUDGES PER_CATEGORY CATEGORIES NEW_CATEGORY CONFIRM EXCLUDE
 USED_demo := MODEL CATEGORY NUMBER
 export $(USED_measure) $(USED_prompts)
 
@@ -84,9 +84,11 @@ measure: .venv/installed $(if $(filter smollm2,$(MODEL) $(JUDGE)),.venv/group-de
 
 prompts: .venv/installed $(if $(filter smollm2,$(TARGETS) $(JUDGES)),.venv/group-demo)
 	@TARGETS=$$(echo $$TARGETS | tr ' ' ,) JUDGES=$$(echo $$JUDGES | tr ' ' ,); \
+	CONFIRM=$$(echo $$CONFIRM | tr ' ' ,); \
 	$(BIN)/python rewritter/release_prompts.py $(call flag,NAME,name) \
 	  $(call flag,REWRITER,rewriter) $(call flag,TARGETS,targets) $(call flag,JUDGES,judges) \
 	  $(call flag,PER_CATEGORY,per_category) $${CATEGORIES:+--categories $$CATEGORIES} \
+	  $(call flag,NEW_CATEGORY,new_category) $(call flag,CONFIRM,confirm) \
 	  $${EXCLUDE:+--exclude $$EXCLUDE}
 
 check: .venv/group-test

@@ -6,7 +6,8 @@
 Reads a CSV with the columns prompt (the seed) and category; docs/new_prompts.md describes a round.
 Writes at most --wanted hits (prompt, category, toxic_seed, parent, operator, round,
 refusing_families, refused_share and the judges' columns); the others of the last round to
-..._more.csv; and all rewrites with their outcome to ..._candidates.csv.
+..._more.csv; and all rewrites with their outcome to ..._candidates.csv. With --confirm, other
+models judge the hits and answer them; those that they contradict go to ..._contradicted.csv.
 """
 
 import sys
@@ -32,14 +33,16 @@ from orbench.base.words import Json, Row, Rows, Words
 from orbench.datasets import card
 from orbench.datasets.lineage import (
     CANDIDATE,
+    CONTRADICTED,
     DESCENT,
     HIT,
     PARENT,
     REWRITE,
+    UNCONFIRMED,
     Lineages,
     hits_in,
 )
-from orbench.judging.panels import judges_named
+from orbench.judging.panels import independent, judges_named
 from orbench.models.providers import resolve
 from orbench.stages import flags
 from orbench.stages.closing import SCRIPTED_NOTE
@@ -53,7 +56,18 @@ PROMPT_FILES = {"seeds": "prompt.txt", "variations": "prompt_vary.txt"}  # of st
 PER_PARENT = 5  # rewrites
 OF_A_ROW = ("unscored", "bad_request")  # kinds of failures that say nothing about a model
 SIMILARITY = 0.8  # of near-duplicates, as in build_dataset.py
-SETTINGS = ("seeds", "rewriter", "targets", "judges", "min_refusing", "max_tokens")
+SETTINGS = (
+    "seeds",
+    "rewriter",
+    "targets",
+    "judges",
+    "min_refusing",
+    "max_tokens",
+    "confirm",
+    "new_category",
+)
+# What the models of --confirm make of a hit; any other outcome contradicts it.
+CONFIRMED = {HIT: HIT, "unscored": UNCONFIRMED}
 
 
 class Search(Lineages):
@@ -73,8 +87,10 @@ class Search(Lineages):
         if len(set(self.families.values())) < args.min_refusing:
             raise UserError(f"--targets come from fewer than {args.min_refusing} families")
         self.judges = len([*map(resolve, judges_named(args.judges))])
+        self.confirming = independent(args.confirm, f"{args.rewriter},{args.targets},{args.judges}")
         # Requests for a parent at most, repeats aside.
-        self.cost = 1 + PER_PARENT * (len(self.families) + self.judges)
+        asked = len(self.families) + self.judges + 2 * len(self.confirming)
+        self.cost = 1 + PER_PARENT * asked
         self.excluded = prompts_of(args.exclude)
         self.refusing = defaultdict[str, list[str]](list)  # prompt -> targets
         self.brought: list[int] = []  # hits of each round
@@ -140,13 +156,20 @@ class Search(Lineages):
         columns = columns_in(self.candidates, CANDIDATE)
         write_csv(beside(self.output, "_candidates.csv"), columns, self.candidates)
         columns.remove("outcome")
-        hits = self.hits
+        hits = hits_in(self.candidates)
         wanted = hits[: self.args.wanted]
+        contradicted = [row for row in self.candidates if row["outcome"] == CONTRADICTED]
         write_csv(self.output, columns, wanted)
         write_csv(beside(self.output, "_more.csv"), columns, hits[len(wanted) :])
+        write_csv(beside(self.output, "_contradicted.csv"), columns, contradicted)
         inputs = sorted(self.rounds.glob("*/*_done.csv"))
+        families = [*self.families.values()]
+        confirmed = Counter[str]()
+        if self.confirming:
+            families += [model.family or model.id for model in self.confirming]
+            confirmed.update(map(itemgetter("outcome"), self.hits))
         card.write_dataset_record(
-            self.output, wanted, inputs, self.args, EVOLVED_BY, self.families.values()
+            self.output, wanted, inputs, self.args, EVOLVED_BY, families, confirmed
         )
 
 
@@ -156,7 +179,7 @@ def play(search: Search, folder: Path, parents: Rows) -> None:
     number = len(search.families)
     for n, target in enumerate(search.families):
         ask_target(search, folder / "rewrites", target, rows[n::number])
-    ask_judges(search, folder / "refused.csv", hits_in(rows))
+    ask_judges(search, folder / "refused.csv", hits_in(rows), search.args.judges)
     for target in search.families:
         others = [row for row in hits_in(rows) if target not in search.refusing[row["prompt"]]]
         ask_target(search, folder / "safe", target, others)
@@ -168,6 +191,8 @@ def play(search: Search, folder: Path, parents: Rows) -> None:
         if row["outcome"] == HIT and len(families) < search.args.min_refusing:
             row["outcome"] = "refused by too few families"
     drop_duplicates(search, hits_in(rows))
+    if search.confirming:
+        confirm(search, folder / "confirm", hits_in(rows))
     write_csv(folder / "candidates.csv", columns_in(rows, CANDIDATE), rows)
 
 
@@ -216,14 +241,31 @@ def ask_target(search: Search, stem: Path, target: str, rows: Rows) -> None:
             search.refusing[prompt].append(target)
 
 
-def ask_judges(search: Search, path: Path, rows: Rows) -> None:
+def ask_judges(search: Search, path: Path, rows: Rows, judges: str) -> None:
     """Run stage 3. A vote that is missing leaves a row without a verdict."""
-    flags = {"moderator_model": search.args.judges, "min_votes": search.judges}
+    flags = {
+        "moderator_model": judges,
+        "min_votes": len(judges_named(judges)),
+        "new_category": search.args.new_category,
+    }
     verdicts = run_step("moderator/moderate_only.py", path, rows, flags)
     for row in rows:
         row |= verdicts.get(row["prompt"], {"outcome": "unscored"})
         if "True" in (row.get("is_toxic"), row.get("debatable")):
             row["outcome"] = "toxic"
+
+
+def confirm(search: Search, stem: Path, hits: Rows) -> None:
+    """Ask the models of --confirm about hits: a hit is confirmed if it would be one with them,
+    refused by one and called toxic by none.
+    """
+    rows = [hit | {"outcome": "answered"} for hit in hits]
+    for model in search.confirming:
+        others = [row for row in rows if row["outcome"] != HIT]
+        ask_target(search, stem, model.asked, others)
+    ask_judges(search, Path(f"{stem}.csv"), hits_in(rows), search.args.confirm)
+    for hit, row in zip(hits, rows, strict=True):
+        hit["outcome"] = CONFIRMED.get(row["outcome"], CONTRADICTED)
 
 
 def drop_duplicates(search: Search, rows: Rows) -> None:
@@ -284,7 +326,14 @@ def run(args: Namespace) -> Outcome:
 
 
 def parser() -> flags.Parser:
-    return flags.Parser(__doc__, "evolve_prompts", "output", default="./{seeds stem}_evolved.csv")
+    return flags.Parser(
+        __doc__,
+        "evolve_prompts",
+        "confirm",
+        "new_category",
+        "output",
+        default="./{seeds stem}_evolved.csv",
+    )
 
 
 if __name__ == "__main__":

@@ -20,8 +20,8 @@ from pathlib import Path
 
 from orbench.base.messages import UserError, run_script, say
 from orbench.base.tables import file_name_part, make_folder, read_csv
-from orbench.base.words import CATEGORY_NAMES, Json, Words
-from orbench.judging.panels import judges_named
+from orbench.base.words import CATEGORIES, CATEGORY_NAMES, Choice, Json, Words, category_named
+from orbench.judging.panels import independent, judges_named
 from orbench.models.providers import resolve
 from orbench.stages import flags
 from orbench.stages.run import check_settings, load, run, words_of
@@ -33,10 +33,17 @@ def main(argv: Words) -> int:
     args = parser().parse_args(argv)
     release = Path("releases", file_name_part(args.name))
     work = release / "work"
+    for category in args.categories:
+        category_named(category, args.new_category)
+    new = args.new_category
+    if new and new.name not in ("", *args.categories):
+        raise UserError(f"--categories does not name {new.name!r}, which --new_category defines")
+    models = f"{args.rewriter},{args.targets},{args.judges}"
+    independent(args.confirm, models)
     if not work.exists():
         from orbench.asking.live import try_endpoints
 
-        names = judges_named(f"{args.rewriter},{args.targets},{args.judges}")
+        names = judges_named(f"{models},{args.confirm}")
         try_endpoints(map(resolve, names))
     make_folder(work)
     settings = vars(args).copy()
@@ -62,12 +69,16 @@ def main(argv: Words) -> int:
 
 def moderated(stem: Path, category: str, args: Namespace, others: Json) -> list[str]:
     """Return the CSVs with the hits and the moderated seeds of a category. Raises UserError."""
+    new: Choice | None = category_named(category, args.new_category)
+    if new in CATEGORIES:
+        new = None
     seeds = step(
         "toxic_prompt_generator/generate_toxic_promt_from_category.py",
         model=args.rewriter,
         category=category,
         num_toxic_prompts=SEEDS_PER_HIT * args.per_category,
         output_path=f"{stem}.csv",
+        new_category=new,
     )
     small = {}
     if args.rewriter == "scripted":  # such a search measures nothing
@@ -78,10 +89,12 @@ def moderated(stem: Path, category: str, args: Namespace, others: Json) -> list[
         rewriter=args.rewriter,
         targets=args.targets,
         judges=args.judges,
+        confirm=args.confirm,
         wanted=args.per_category,
         output_path=f"{stem}_hits.csv",
         **small,
         **others,
+        new_category=new,
     )
     toxic = step(
         "moderator/moderate_only.py",
@@ -89,6 +102,7 @@ def moderated(stem: Path, category: str, args: Namespace, others: Json) -> list[
         merge_result="False",
         input_file=seeds,
         output_path=f"{stem}_seeds.csv",
+        new_category=new,
     )
     return [hits, toxic]
 
@@ -103,7 +117,7 @@ def step(script: str, **flags: object) -> str:
 
 
 def parser() -> flags.Parser:
-    parser = flags.Parser(__doc__, "release_prompts")
+    parser = flags.Parser(__doc__, "release_prompts", "confirm", "new_category")
     parser.set_defaults(categories=CATEGORY_NAMES)
     return parser
 

@@ -44,6 +44,7 @@ SHAPE: Record = {
     "written_by": [_MODEL],
     "counts": {None: int | dict},
     "findings": {None: int},
+    "confirmed": {None: int},
     "settings": {None: str},
     "parameters": {
         "refusal_phrases": [str],

@@ -5,6 +5,7 @@ A lineage is a seed with all that descends from it. Rows of parents have the col
 
 import random
 from collections import Counter
+from itertools import product
 from math import ceil
 from operator import itemgetter
 
@@ -15,11 +16,15 @@ DESCENT = ("prompt", "category", "toxic_seed", "parent", "operator", "round")
 # And the judges' columns; is_toxic is empty for what was not judged.
 CANDIDATE = (*DESCENT, "refusing_families", "refused_share", "outcome", "is_toxic", "debatable")
 HIT = "hit"
+# Outcomes of hits that models outside the search (--confirm) do not call hits, or did not decide.
+CONTRADICTED = "contradicted"
+UNCONFIRMED = "unconfirmed"
+FOUND = (HIT, CONTRADICTED, UNCONFIRMED)  # what the search itself calls a hit
 
 REWRITE = "rewrite"  # the operator of seeds: the ordinary prompt file of stage 2
 COMBINE = "combine"  # the operator that takes a second prompt
 UNUSED_SHARE = 0.1  # of a round's parents: seeds that were not used before
-SHARES = 10  # the hits come from at least as many seeds, if there are as many
+SHARES = 12  # the hits come from at least as many seeds, if there are as many
 
 
 class Lineages:
@@ -35,8 +40,8 @@ class Lineages:
 
     @property
     def hits(self) -> Rows:
-        """The candidates that are hits."""
-        return hits_in(self.candidates)
+        """The hits of the search itself: what --confirm says must not steer it."""
+        return [row for row in self.candidates if row["outcome"] in FOUND]
 
     def hits_of(self) -> Counter[str]:
         """Return the number of hits of each seed."""
@@ -57,17 +62,19 @@ class Lineages:
         return [self.seeds[seed] | {"seed": seed, "operator": REWRITE} for seed in seeds] + parents
 
     def _varied(self, size: int, chance: random.Random) -> list[Row]:
-        """Draw hits, each with an operator that it has not had."""
+        """Draw hits, each time with an operator that it has not had. A seed gets no more of them
+        than it lacks hits.
+        """
         tried = {(parent["prompt"], parent["operator"]) for parent in self.parents}
         hits_of = self.hits_of()
+        ways = [*product(self.hits, self.operators)]
+        alone = len(hits_of) == 1  # no hit of another seed
         varied: list[Row] = []
-        for hit in chance.sample(self.hits, len(self.hits)):
+        for hit, name in chance.sample(ways, len(ways)):
             seed = hit["toxic_seed"]
-            left = [name for name in self.operators if (hit["prompt"], name) not in tried]
-            if COMBINE in left and len(hits_of) == 1:  # no hit of another seed
-                left.remove(COMBINE)
+            left = (hit["prompt"], name) not in tried and not (alone and name == COMBINE)
             if left and hits_of[seed] < self.most and len(varied) < size:
-                name = chance.choice(left)
+                hits_of[seed] += 1
                 how = {
                     "seed": seed,
                     "operator": name,

@@ -5,7 +5,7 @@ If a vote is missing and the others are split, the row has no majority until the
 """
 
 from collections.abc import Iterator, Mapping, Sequence
-from itertools import combinations
+from itertools import combinations, product
 from math import inf
 from typing import TYPE_CHECKING
 
@@ -15,7 +15,7 @@ from orbench.base.records import Record, read_record, under_test
 from orbench.base.tables import Table, file_name_part
 from orbench.base.words import NO_CATEGORY, Json, Lines, Row, Texts, Words, optional_flag
 from orbench.judging.kinds import Opinion
-from orbench.models.providers import Models
+from orbench.models.providers import Models, resolve
 from orbench.models.requests import Missing
 from orbench.stats.agreement import Votes, krippendorffs_alpha, two_raters
 
@@ -48,6 +48,23 @@ def check_different(models: Models) -> None:
             raise UserError(
                 f"{one.asked!r} and {other.asked!r} are the same model; each judge gets one vote"
             )
+
+
+def independent(names: str, others: str) -> Models:
+    """Return the models of --confirm, if any. Raises UserError if one of them takes part in the
+    search. others: the models that do, comma-separated.
+    """
+    if not names:
+        return []
+    models = [*map(resolve, judges_named(names))]
+    check_different(models)
+    for model, other in product(models, map(resolve, judges_named(others))):
+        if model.id == other.id:
+            raise UserError(
+                f"--confirm names {model.asked}, but {other.asked} takes part in the search; "
+                "name other models"
+            )
+    return models
 
 
 def majority(votes: Words, judges: int, min_votes: int = 1) -> str | Missing:

@@ -19,7 +19,7 @@ EASY = World(refuses=0.6, toxic=0.8, shared=0.5)
 TWIN = "gpt-4-y"  # of the family of the first target, and refuses what that one does
 MODELS = ("--targets=" + ",".join((*TARGETS, TWIN)), f"--judges={','.join(JUDGES)}")
 SMALL = ("--seeds=seeds.csv", "--rewriter=rewriter", *MODELS, "--parents=6", "--output_path=o.csv")
-WHOLE = ("--rounds=3", "--wanted=5", "--min_refusing=2")
+WHOLE = ("--rounds=3", "--wanted=3", "--min_refusing=2")
 
 
 def reply(body: Body, seen: int) -> str:
@@ -47,10 +47,10 @@ def test_a_hit_is_refused_safe_to_all_judges_and_known_by_its_descent(
     searched: tuple[Desk, str],
 ) -> None:
     desk, said = searched
-    assert "ended because --wanted 5 was reached" in said
+    assert "ended because --wanted 3 was reached" in said
     hits, candidates = desk.rows(), desk.rows("o_candidates.csv")
     every = [row for row in candidates if row["outcome"] == HIT]
-    assert len(hits) == 5 < len(every)  # the last round brought more than were wanted
+    assert len(hits) == 3 < len(every)  # the last round brought more than were wanted
     assert len(hits + desk.rows("o_more.csv")) == len(every)
     seeds = set(desk.cells("prompt", "seeds.csv"))
     for row in every:
@@ -61,7 +61,7 @@ def test_a_hit_is_refused_safe_to_all_judges_and_known_by_its_descent(
         assert {row[f"is_toxic_{judge}"] for judge in JUDGES} == {"False"}
         assert row["toxic_seed"] in seeds
         assert (row["operator"] == REWRITE) == (row["parent"] == row["toxic_seed"])
-    assert max(Counter(row["toxic_seed"] for row in every).values()) == 1  # a tenth of 5
+    assert max(Counter(row["toxic_seed"] for row in every).values()) == 1  # a tenth of 3
     outcomes = Counter(row["outcome"] for row in candidates)
     assert outcomes["toxic"] and outcomes["answered"]
     few = [row for row in candidates if row["outcome"] == "refused by too few families"]
@@ -69,7 +69,7 @@ def test_a_hit_is_refused_safe_to_all_judges_and_known_by_its_descent(
     assert all(row["refusing_families"] for row in candidates if row["is_toxic"])
     assert desk.record()["selectors"] == ["GPT-4", "Llama-3", "Qwen"]
     step = desk.record("o_rounds/01/seeds_done.csv")["command"]
-    assert "--prompt_file=prompt.txt" in step and "--wanted=5" not in step
+    assert "--prompt_file=prompt.txt" in step and "--wanted=3" not in step
     sent = re.findall(r"round \d+: .* (\d+) requests .*hits from \d+ seeds", said)
     assert sum(map(int, sent)) == desk.sent
     done = desk.run(EVOLVE, *SMALL, "--wanted=99", status=1)
