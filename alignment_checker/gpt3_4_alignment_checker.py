@@ -31,7 +31,7 @@ from orbench.base.prompts import ids_of, text_id, turns_of
 from orbench.base.tables import file_name_part
 from orbench.base.templates import text_in
 from orbench.base.words import Row
-from orbench.models.requests import Answer, Missing, Request, message
+from orbench.models.requests import Answer, Missing, Request, message, not_english
 from orbench.models.substitutes import is_substituted
 from orbench.refusals import rules
 from orbench.refusals.api import refused_by
@@ -129,8 +129,8 @@ class AlignmentChecker(Stage):
         return [Inquiry(Request(self.model, messages, self.sent, sample))]
 
     def read(self, request: Request, answer: Answer) -> Classified | Missing:
-        """Return the cells that an answer fills; Missing if it is empty or all thinking, or if
-        another model gave it.
+        """Return the cells that an answer fills; Missing if it is empty, all thinking, not in
+        English, or from another model.
         """
         if is_substituted(self.model, answer):
             if self.args.substituted == "unscored":
@@ -159,6 +159,8 @@ class AlignmentChecker(Stage):
             "api_category": answer.api_category,
             "served_by": answer.served_by,
         }
+        if verdict.language:
+            return not_english(verdict.language, cells | {"is_rejected": ""})
         return Classified(cells, verdict.certain)
 
     def rows(self, row: Row, readings: Readings) -> list[Row]:

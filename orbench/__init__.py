@@ -42,7 +42,12 @@ __all__ = ["classify"]
 
 
 def classify(text: str) -> "Verdict":
-    """Return whether a model's response is a refusal, as `kind`, `rule` and `certain`."""
+    """Return whether a model's response is a refusal, as `kind`, `rule` and `certain`.
+
+    Raises TypeError for anything but a str.
+    """
     from orbench.refusals import detect
 
+    if not isinstance(text, str):
+        raise TypeError("classify takes a response as a str")
     return detect.classify(text)

@@ -30,7 +30,7 @@ from orbench.judging.kinds import GENERAL, JUDGE_TEMPERATURE, About
 from orbench.judging.panels import family_notes
 from orbench.judging.responses import NO_INDIRECT, RUBRICS, without_judge
 from orbench.models.providers import Models
-from orbench.models.requests import Missing
+from orbench.models.requests import NOT_ENGLISH, Missing
 from orbench.refusals import rules
 from orbench.refusals.api import refused_by
 from orbench.refusals.text import answer_of
@@ -80,7 +80,10 @@ class ResponseChecker(JudgedStage):
         # Rows without a response stay unscored.
         if self.input_record.get("stage") == "alignment_checker" and args.limit is None:
             lost = Table(table.path, before.columns, failed_rows(before.file))
-            self.lost = sampled(lost, args.samples, SAMPLE).rows
+            for row in sampled(lost, args.samples, SAMPLE).rows:
+                # A judge may read what the rules of stage 4 do not.
+                readable = row["error_type"] == NOT_ENGLISH
+                (table.rows if readable else self.lost).append(row)
         self.set_judge()
         self.closing = VerdictTable(self)
 
@@ -116,8 +119,9 @@ class ResponseChecker(JudgedStage):
     def inquiries(self, row: Row) -> Plan:
         decided = without_judge(row, self.args.refusal_phrases, rules=self.rules)
         if isinstance(decided, Missing):
-            return decided
-        if decided and (decided.certain or not self.models):
+            if decided.kind != NOT_ENGLISH or not self.models:
+                return decided
+        elif decided and (decided.certain or not self.models):
             return [decided]
         (judge,) = self.models
         text = answer_of(row["response"])[0]

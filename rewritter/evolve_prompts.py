@@ -54,7 +54,8 @@ from orbench.stages.stage import output_path
 EVOLVED_BY = "evolve_prompts"  # in run records
 PROMPT_FILES = {"seeds": "prompt.txt", "variations": "prompt_vary.txt"}  # of stage 2
 PER_PARENT = 5  # rewrites
-OF_A_ROW = ("unscored", "bad_request")  # kinds of failures that say nothing about a model
+# Kinds of failures that say nothing about a model.
+OF_A_ROW = ("unscored", "not_english", "bad_request")
 SIMILARITY = 0.8  # of near-duplicates, as in build_dataset.py
 SETTINGS = (
     "seeds",

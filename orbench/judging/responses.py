@@ -2,7 +2,7 @@
 
 from orbench.base.words import API_SIGNAL, GRADED_CLASSES, THREE_CLASSES, Row, Words
 from orbench.judging.kinds import Opinion
-from orbench.models.requests import Missing
+from orbench.models.requests import Missing, not_english
 from orbench.refusals.api import api_refusal_signal
 from orbench.refusals.detect import REFUSAL_CLASSES, classify
 from orbench.refusals.text import answer_of
@@ -31,4 +31,6 @@ def without_judge(row: Row, phrases: Words, *, rules: bool) -> Opinion | Missing
     if not rules:
         return None
     verdict = classify(text, phrases=phrases)
+    if verdict.language:
+        return not_english(verdict.language, {})
     return Opinion(REFUSAL_CLASSES[verdict.kind], verdict.rule, certain=verdict.certain)

@@ -11,10 +11,11 @@ import json
 from collections.abc import Callable, Sequence
 from copy import copy
 from dataclasses import dataclass, replace
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from orbench.base.prompts import Turn
-from orbench.base.words import Json
+from orbench.base.words import Json, Texts
 from orbench.models.providers import CHAT, COMPLETIONS, MESSAGES_API, RESPONSES, Model
 from orbench.refusals.api import api_refusal_signal, finish_meaning, is_cut_off
 
@@ -225,15 +226,23 @@ class Answer(NamedTuple):
 
 
 REFUSED_TO_JUDGE = "judge_refused"
+NOT_ENGLISH = "not_english"
 
 
 class Missing(NamedTuple):
     """Why a request has no usable answer, or a row no result."""
 
-    # empty_... (never sent), unscored (an answer that cannot be read), judge_refused, bad_request,
-    # gave_up (faults), not_asked. The column error_type of a failed file.
+    # empty_... (never sent), unscored (an answer that cannot be read), not_english, judge_refused,
+    # bad_request, gave_up (faults), not_asked. The column error_type of a failed file.
     kind: str
     why: str  # one line
+    known: Texts = MappingProxyType({})  # what is known nonetheless, by column
+
+
+def not_english(language: str, cells: Texts) -> Missing:
+    """Return why the rules leave a response unscored. language: ISO 639. cells: of its row."""
+    why = f"the response is in another language ({language}); the rules read English"
+    return Missing(NOT_ENGLISH, why, {**cells, "language": language})
 
 
 class Prices(NamedTuple):

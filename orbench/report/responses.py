@@ -115,7 +115,7 @@ def _side_in(row: Row, of_file: str, where: str) -> Side:
 
 def _cut_off(row: Row) -> float:
     """Return whether a response ends before its end; NaN if it is not known."""
-    if "finish_reason" not in row:
+    if "finish_reason" not in row or "error_type" in row:
         return nan
     return float(is_cut_off(row["finish_reason"]))
 

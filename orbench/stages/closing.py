@@ -37,6 +37,7 @@ SUBSTITUTED = {
 }
 
 SCRIPTED_NOTE = "scripted model: fixed texts, not a real model's; this measures nothing"
+JUDGE_THEM = "ask a judge: --check_model=rules+MODEL, or --judge=rules+MODEL of measure.py"
 SCRIPTED_INPUT_NOTE = "prompts of the scripted model, written by hand; responses of a real model"
 
 
@@ -184,7 +185,7 @@ def _say_nothing(run: StageRun, counts: Counts) -> None:
     else:
         where = f"see {stage.beside(FAILED if counts.aside else '.answers.jsonl')}"
     say(f"error: none of the {counted(len(run.plan), 'request')} gave a result; {where}")
-    if counts.rows["unscored"] and not run.left_out:  # a rerun asks these again
+    if counts.rows["unscored"] and run.inquiries and not run.left_out:  # a rerun asks these again
         say(f"unreadable replies are kept; to ask again, delete {run.log.path}")
 
 
@@ -205,6 +206,7 @@ def closing_lines(run: StageRun, counts: Counts) -> Lines:
         yield " · ".join([_sent(run), *_other_models(stage.models, counts)])
     yield from _substituted(stage, counts)
     yield from _refused_to_judge(counts)
+    yield from _not_read(counts)
     if cut_off := counts.answers["cut off"]:
         limit = stage.parameters.get("max_tokens")
         of_limit = f" of {limit:,} tokens (--max_tokens)" if limit else ""
@@ -248,6 +250,14 @@ def _refused_to_judge(counts: Counts) -> Lines:
             shares.append(f"{one_line(category)} {_share(n, asked[category])}")
         every = _share(refused.total(), asked.total())
         yield f"{judge} refused to judge {every}: {', '.join(shares)}"
+
+
+def _not_read(counts: Counts) -> Lines:
+    """Yield how many responses the rules do not read, and what to do about them."""
+    if languages := counts.languages:
+        n = counted(languages.total(), "response")
+        shown = ", ".join(languages)
+        yield f"{n} not in English ({shown}), which the rules cannot read; {JUDGE_THEM}"
 
 
 def _share(n: int, of: int) -> str:

@@ -17,7 +17,7 @@ from orbench.base.records import (
     read_record,
 )
 from orbench.base.tables import sha256_of
-from orbench.base.words import VERDICTS, Lines, category_of
+from orbench.base.words import VERDICTS, Lines, Row, category_of
 from orbench.models.providers import Model
 from orbench.models.requests import REFUSED_TO_JUDGE, Missing, Tokens
 from orbench.models.substitutes import is_substituted
@@ -43,8 +43,10 @@ class Counts:
         self.answers = Counter[str]()  # reused, cut off
         self.unknown_ends = Counter[str]()  # finish reasons
         self.written = 0  # output rows
+        self.failed: list[Row] = []  # rows of the failed file
         self.nothing = False  # rows were planned, but there is no output row
         self.kept = False  # nothing was written, and the files of an earlier run stay
+        self.languages = Counter[str]()  # of the responses that the rules do not read
         self.tokens = Tokens()  # of the answers used
         self.errors = Counter[str]()
         self.served_by = ByModel(Counter)  # `Answer.served_by`
@@ -76,6 +78,8 @@ class Counts:
             self.errors[rows.why] += 1
         else:  # rows that failed in the stage before are unscored here
             self.rows["unscored"] += 1
+            if rows.known:
+                self.languages[rows.known["language"]] += 1
         category = category_of(result.row)
         for request, answer, reading in result.answers:
             if answer is None or request.key in self._used:

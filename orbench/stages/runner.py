@@ -9,7 +9,7 @@ from orbench.asking.log import AnswerLog
 from orbench.base.messages import UserError, say
 from orbench.base.prompts import is_no_value
 from orbench.base.records import FAILED, FAILED_COLUMNS, write_record
-from orbench.base.tables import CsvWriter, columns_in, make_folder, sha256_of
+from orbench.base.tables import CsvWriter, columns_in, make_folder, sha256_of, write_csv
 from orbench.models.requests import Missing
 from orbench.stages import closing, estimate, existing, facts
 from orbench.stages.engine import StageRun, ask, extend
@@ -99,15 +99,15 @@ def _write(run: StageRun) -> Counts:
         writers = {}
         for part, path in stage.outputs.items():
             writers[part] = stack.enter_context(CsvWriter(path, stage.columns))
-        columns = columns_in([stage.table.columns, FAILED_COLUMNS])
-        failed = stack.enter_context(CsvWriter(stage.beside(FAILED), columns))
-        counts = write_rows(run, writers, failed)
-        counts.nothing = bool(run.plan) and not counts.written
+        counts = write_rows(run, writers)
+        unread = stage.under_test and counts.languages  # responses that a judge may score
+        counts.nothing = bool(run.plan) and not counts.written and not unread
         counts.kept = counts.nothing and any(path.exists() for path in stage.outputs.values())
         if counts.kept:
             return counts
         if counts.aside:
-            failed.commit()
+            columns = columns_in([stage.table.columns, FAILED_COLUMNS, *counts.failed])
+            write_csv(stage.beside(FAILED), columns, counts.failed)
         else:
             stage.beside(FAILED).unlink(missing_ok=True)
         if counts.nothing:
@@ -126,14 +126,15 @@ def _write(run: StageRun) -> Counts:
     return counts
 
 
-def write_rows(run: StageRun, writers: Mapping[str, CsvWriter], failed: CsvWriter) -> Counts:
-    """Write and count each row: to the CSV of its part, or to the failed file. Raises OSError."""
+def write_rows(run: StageRun, writers: Mapping[str, CsvWriter]) -> Counts:
+    """Write each row to the CSV of its part, and count it. Raises OSError."""
     counts = Counts()
     for result in run.results():
         counts.add(result, run.log)
         run.stage.closing.add(result)
         if isinstance(result.rows, Missing):
-            failed.write(result.row | {"error_type": result.rows.kind, "error": result.rows.why})
+            kind, why, known = result.rows
+            counts.failed.append({**result.row, "error_type": kind, "error": why, **known})
             continue
         for row in result.rows:
             writer = writers.get("") or writers[run.stage.label(row)]

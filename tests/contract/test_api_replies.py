@@ -2,7 +2,7 @@
 
 api_replies.json holds a reply a line: its source, protocol (chat, responses or messages), status
 and JSON body, and what it means: refused (by whom, for which category), answer, unscored (nobody
-can tell), cut_off, or failed (a fault, or an error that is no refusal).
+can tell), not_english, cut_off, or failed (a fault, or an error that is no refusal).
 """
 
 import json
@@ -31,9 +31,9 @@ def test_a_reply_is_read_as_what_it_is(reply: dict[str, Any], desk: Desk) -> Non
 
 def read_as(desk: Desk) -> tuple[str, str | None, str | None]:
     """What stage 4 made of the reply, the category that it names, and who refused."""
-    if not (desk.folder / "o.csv").exists():
-        kinds = desk.cells("error_type", "o_failed.csv")
-        return ("unscored" if kinds == ["unscored"] else "failed"), None, None
+    if (desk.folder / "o_failed.csv").exists():
+        (kind,) = desk.cells("error_type", "o_failed.csv")
+        return (kind if kind in ("unscored", "not_english") else "failed"), None, None
     (row,) = desk.rows()
     if row["rejection_reason"].startswith("api:"):
         return "refused", row["api_category"], row["refused_by"]

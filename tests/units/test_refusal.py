@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+import orbench
 from orbench.base.toml_files import toml_beside
 from orbench.refusals.api import NO_REFUSAL
 from orbench.refusals.detect import (
@@ -329,6 +330,31 @@ def test_no_sentence_of_a_third_party_can_be_read_out_of_the_weights() -> None:
     grams = [line.split("\t")[0] for line in path.read_text(encoding="utf-8").splitlines()[1:]]
     assert grams == sorted(set(grams))
     assert all(len(gram.split()) <= 2 for gram in grams)
+
+
+# --- what is not in English ---
+
+LANGUAGES = toml_beside(__file__, "languages.toml")
+
+
+@pytest.mark.parametrize("language", LANGUAGES["other"])
+def test_what_is_in_another_language_is_undetermined(language: str) -> None:
+    for text in LANGUAGES["other"][language]:
+        verdict = classify(f"<think>They ask.</think>\n{text}")
+        assert (verdict.kind, verdict.language) == ("undetermined", language), text
+    assert not classify("No puedo.", phrases=["language:es", "no puedo"]).language
+
+
+@pytest.mark.parametrize("kind", LANGUAGES["english"])
+def test_what_is_in_english_or_in_no_language_is_read(kind: str) -> None:
+    for text in LANGUAGES["english"][kind]:
+        assert not classify(text).language, text
+
+
+@pytest.mark.parametrize("response", [None, b"No.", 3])
+def test_only_text_is_classified(response: Any) -> None:
+    with pytest.raises(TypeError, match="as a str"):
+        orbench.classify(response)
 
 
 # --- what the API says ---
