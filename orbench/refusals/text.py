@@ -34,6 +34,13 @@ _MARK = (
 # What others say: the characters of a story, a phrase under discussion. The mark comes before the
 # look behind it: the search for one character is fast.
 _QUOTE = re.compile(r'["“](?<!^.)(?<!\w.)(?=\S)[^"“”\n]{1,300}(?<=\S)["”]')
+# At the beginning, without its first mark: "I cannot," said Sue. Elsewhere: three lines that begin
+# with speakers. Both behind a line break, as the search for one character is fast.
+_SPEECH = re.compile(
+    r"""\n(?<=\A\n)[^"“”\n]{1,300}?[,.!?…]["”'’](?: ?(?=[A-Za-z])|\s*(?=["“]))"""
+    r"|(?:\n+[*_]*(?!AI|Answer|Assistant|Note|Policy|Reason|Refusal|Response|Status|Warning)"
+    r"[A-Z][\w' ]{0,20}[*_]*:[*_]* .*){3,}"
+)
 SENTENCE = re.compile(r"[^.!?\n]+[.!?]*")
 
 
@@ -75,8 +82,11 @@ def from_first_word(text: str) -> str:
 
 
 def unquoted(text: str) -> str:
-    """Return the text without quotes of up to 300 characters; one that it begins with stays."""
-    return _QUOTE.sub("", text)
+    """Return the text without speech in a story and quotes of up to 300 characters.
+
+    A quote that it begins with stays, unless somebody "said" it.
+    """
+    return _QUOTE.sub("", _SPEECH.sub("\n...", f"\n{text}")[1:])
 
 
 _LIKE = {
