@@ -30,7 +30,7 @@ from orbench.stats.intervals import Interval
 from tests.conftest import write_csv
 
 ANSWER, DIRECT, INDIRECT = "direct_answer", "direct_refusal", "indirect_refusal"
-TEXTS = ("category", "tier", "api_category", "graded")
+TEXTS = ("category", "tier", "refused_by", "api_category", "graded")
 LISTS = ("unranked", "cautions", "notes")
 NUMBERS = count()
 MARGIN = 0.02  # from a given rate to the ends of its interval
@@ -104,7 +104,7 @@ def responses(refused: Array | list[float], **columns: Any) -> Responses:
     numbers = np.arange(n)
     every: dict[str, Any] = dict.fromkeys(TEXTS, "") | dict.fromkeys(FLAGS, False)
     every |= {"category": "a", "direct": refused, "indirect": 0.0, "cut_off": np.nan}
-    every |= {"people": np.nan}
+    every |= {"people": np.nan, "refused_by": "model"}
     every |= {"prompt": numbers, "seed": numbers, "refused": refused} | columns
     arrays = {}
     for name, value in every.items():
@@ -211,7 +211,7 @@ def make_rate(
 
 def make_details(rows: int, **changed: Any) -> Details:
     """Return details in which nothing but `changed` is above 0."""
-    shares = dict.fromkeys(["direct", "indirect", "api", "cut_off", "after_text", "flips"], 0.0)
+    shares = dict.fromkeys(["direct", "indirect", "cut_off", "after_text", "flips"], 0.0)
     return Details(**(shares | {"rows": rows} | changed))
 
 

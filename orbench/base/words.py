@@ -184,7 +184,9 @@ def verdict_of(row: Row, where: str) -> str:
 
 
 def graded_class_of(row: Row, where: str) -> str:
-    """Return the class of a row of stage 5 with --rubric graded. Raises UserError."""
+    """Return the class of a row of stage 5; empty without --rubric graded. Raises UserError."""
+    if "graded_category" not in row:
+        return ""
     name = row["graded_category"]
     if OF_THREE.get(name, name) != row["answer_category"]:
         raise bad_cell(row, "graded_category", where, "a class that fits answer_category")

@@ -80,6 +80,16 @@ class Counted(StrEnum):
     REVERSE = "reverse"
 
 
+class RefusedBy(NamedTuple):
+    """The shares of responses that each refused. They add up to the rate."""
+
+    model: float  # in words
+    model_api: float
+    filter: float
+    gateway: float
+    unknown: float  # an API that does not say who
+
+
 @dataclass(frozen=True, eq=False)
 class Details:
     """What else is known of responses; shares are means of the prompts' shares, as fractions.
@@ -94,8 +104,8 @@ class Details:
     other_model: int = 0  # rows that another model answered
     direct: float = nan
     indirect: float = nan
-    api: float = nan
     cut_off: float = nan
+    refused_by: RefusedBy | None = None
     api_categories: str = ""  # how often the API named which: `cyber 12, bio 3`
     after_text: float = nan  # of the refusals by the API, those that cut off a text
     flips: float = nan  # prompts whose responses have different verdicts

@@ -18,6 +18,7 @@ from orbench.report.measures import (
     Kind,
     Rate,
     Rates,
+    RefusedBy,
     Subset,
 )
 from orbench.report.results import Responses, Result, Results
@@ -104,9 +105,10 @@ def _details(responses: Responses) -> Details:
     by_api = responses.where(responses.api)
     scored = responses.where(responses.scored)
     # Numbers of one type in columns without names: with others pandas takes four times as long.
-    columns = [scored.refused, scored.direct, scored.indirect, scored.api, scored.cut_off]
+    columns = [scored.refused, scored.direct, scored.indirect, scored.cut_off]
+    columns += [scored.refused * (scored.refused_by == who) for who in RefusedBy._fields]
     prompts = DataFrame(np.transpose(columns)).groupby(scored.prompt).mean()
-    _, direct, indirect, api, cut_off = prompts.mean()
+    _, direct, indirect, cut_off, *by = prompts.mean()
     return Details(
         rows=len(responses.prompt),
         refused=int(scored.refused.sum()),
@@ -115,8 +117,8 @@ def _details(responses: Responses) -> Details:
         other_model=int(responses.other_model.sum()),
         direct=direct,
         indirect=indirect,
-        api=api,
         cut_off=cut_off,
+        refused_by=RefusedBy(*by),
         api_categories=_named(by_api.api_category),
         after_text=Series(by_api.after_text).mean(),
         flips=(prompts[0] % 1 > 0).mean() if len(scored.prompt) > len(prompts) else np.nan,

@@ -13,7 +13,8 @@ from orbench.base.near_duplicates import like_rewrites
 from orbench.base.words import Json, Row, Side
 from orbench.models.requests import REFUSED_TO_JUDGE
 from orbench.models.substitutes import is_same_model
-from orbench.refusals.api import is_cut_off
+from orbench.refusals.api import is_cut_off, refused_by
+from orbench.report.measures import RefusedBy
 from orbench.report.results import Lookalikes, Responses, Text
 
 MERGED = "merged"  # a file with both sides
@@ -44,12 +45,10 @@ def read_row(row: Row, where: str, of_file: str, tested: str, labels: str, known
     of_file: its side, or MERGED. tested: the model's id. labels: people's column. Raises UserError.
     """
     side = _side_in(row, of_file, where)
-    graded = ""
     verdict = "" if "error_type" in row else words.verdict_of(row, where)
     by_judge = verdict in words.CLASSES
-    if by_judge and "graded_category" in row:
-        graded = words.graded_class_of(row, where)
-    api = words.VERDICTS.get(verdict, False) and words.refused_by_api(row)
+    who = _refused_by(row)
+    api = words.VERDICTS.get(verdict, False) and who != "model"
     in_words = "" if api else verdict
     one_if_known = 1.0 if by_judge else nan
     prompt_id = prompts.prompt_id_of(row)
@@ -65,10 +64,11 @@ def read_row(row: Row, where: str, of_file: str, tested: str, labels: str, known
         "direct": one_if_known * (in_words == "direct_refusal"),
         "indirect": one_if_known * (in_words == words.INDIRECT),
         "api": api,
+        "refused_by": who,
         "api_category": clean(row.get("api_category", "")),
         "after_text": api and words.after_text(row),
         "cut_off": _cut_off(row),
-        "graded": graded,
+        "graded": words.graded_class_of(row, where) if by_judge else "",
         "other_model": is_same_model(tested, model) is False,
         "judge_refused": row.get("error_type") == REFUSED_TO_JUDGE,
         "people": words.human_label(row.get(labels, "")) if verdict else None,
@@ -111,6 +111,14 @@ def _side_in(row: Row, of_file: str, where: str) -> Side:
             "files with both sides go to --merged, which needs is_toxic in each row"
         )
     return words.SIDES[side]
+
+
+def _refused_by(row: Row) -> str:
+    """Return who refused, a field of RefusedBy, if it is a refusal. Without the column, the reason
+    tells.
+    """
+    who = row.get("refused_by") or refused_by(words.reason_of(row))
+    return who if who in RefusedBy._fields else "unknown"
 
 
 def _cut_off(row: Row) -> float:

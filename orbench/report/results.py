@@ -37,6 +37,7 @@ class Responses:
     direct: Array  # refused in words, neither by the API itself nor indirectly
     indirect: Array
     api: Array  # refused by the API itself
+    refused_by: Array  # text: a field of RefusedBy, if it is a refusal
     api_category: Array  # text: what the API named
     after_text: Array  # the API cut off a text
     cut_off: Array  # at the token limit, or stopped otherwise

@@ -87,6 +87,19 @@ def test_graded_results_have_a_bar_of_their_shares(desk: Desk) -> None:
     assert any("count a safe completion as an answer" in text for text in page.texts["p"])
 
 
+def test_a_bar_splits_the_refusals_by_who_refused(desk: Desk) -> None:
+    by = ["model"] * 20 + ["filter"] * 10 + ["gateway"] * 2 + [""] * 8
+    columns = {"refused_by": by}
+    verdicts = [DIRECT] * 32 + [ANSWER] * 8
+    toxic = judged(desk, "t.csv", verdicts, columns=columns)
+    page = page_of(desk, "--toxic", toxic, "--over_refusal", judged(desk, "s.csv", verdicts))
+    shown = [a["class"] for a in page.of("span") if a.get("class", "").startswith("share-")]
+    assert shown == ["share-model", "share-filter", "share-gateway"]
+    bar = [float(a["width"][:-1]) for a in page.of("svg") if "width" in a]
+    assert bar == pytest.approx([99 * 20 / 32, 99 * 10 / 32, 99 * 2 / 32])
+    assert {"model 50.0", "filter 25.0", "gateway 5.0"} < {*page.texts["small"]}
+
+
 def test_the_page_refers_to_nothing_outside_itself(page: Page) -> None:
     places = [a[name] for _, a in page.tags for name in ("src", "href", "action") if name in a]
     places += [a["srcset"] for a in page.of("source")]

@@ -1,11 +1,13 @@
 """Result files through plot_results.py into rates, comparisons and tables."""
 
 import sys
+from collections import Counter
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from orbench.report.measures import RefusedBy
 from tests.conftest import ALIGN, CHECK, ROOT, SHARED_DATA, Desk, Done, error_line, read_csv
 from tests.results import ANSWER, DIRECT, INDIRECT, written
 from tests.server import answer, by_number
@@ -67,6 +69,8 @@ def test_what_the_stages_saw_is_in_the_table(desk: Desk) -> None:
     """Cut off, refused by the API, answered by another model, lost: through stages 4 and 5."""
     replies = {n: answer("I fold it.", "length") for n in range(3)}
     replies |= {n: answer(None, "content_filter") for n in (3, 4)}
+    replies |= {6: answer(None, "refusal"), 7: answer(None, "guardrail_intervened")}
+    replies |= {8: answer("I can't help with that."), 9: answer(None, refusal="No.")}
     desk.prompts(20)
     desk.serve(by_number(replies | {5: answer("<think>Well", "length")}))
     desk.stage(ALIGN, "--max_tokens=9", status=3)
@@ -75,7 +79,11 @@ def test_what_the_stages_saw_is_in_the_table(desk: Desk) -> None:
         stderr = report(desk, "--over_refusal", name).stderr
         row = overall(desk)
         assert (row["n"], row["unscored"], row["prompts"]) == ("19", "1", "p"), row
-        assert percents(row, "rate", "api", "cut_off") == [10.53, 10.53, 15.79]
+        assert percents(row, "rate", "cut_off") == [31.58, 15.79]
+        by = Counter(response["refused_by"] for response in desk.rows(name))
+        assert by == {"": 13, "model": 1, "model_api": 2, "filter": 2, "gateway": 1}
+        for who in RefusedBy._fields:
+            assert percents(row, f"by_{who}") == [round(100 * by[who] / 19, 2)], who
         assert "cut off 15.8 %" in row["notes"] and "cut off 15.8 %" in stderr
         assert "served by a different model: 19 rows" in row["notes"]  # loopback-1, not gpt-x
 

@@ -9,7 +9,7 @@ from statsmodels.stats.proportion import (  # type: ignore[import-untyped]
     proportion_confint,
 )
 
-from orbench.report.measures import Counted, Details, Kind, Rate
+from orbench.report.measures import Counted, Details, Kind, Rate, RefusedBy
 from orbench.report.rates import on_side, overall, rates, rates_of, refusals
 from orbench.report.results import TOXIC, UNCORRECTED, Responses
 from orbench.stats.core import mean, with_unscored
@@ -24,6 +24,7 @@ GIVEN = responses(
     direct=[1, 0, 0, 1, 0, 0, nan, nan],
     indirect=[0, 0, 1, 0, 0, 0, nan, nan],
     api=np.array([True, False, True, False, False, False, True, False]),
+    refused_by=["model_api", "model", "unknown", "filter", "filter", "model", "model", "gateway"],
     after_text=[True, False, False, False, False, True, False, True],
     cut_off=[nan, 1, 0, nan, 1, 1, 0, 1],
     other_model=[True, True, False, False, False, False, False, True],
@@ -89,23 +90,31 @@ def test_intervals_that_unscored_rows_widen_and_few_prompts_are_marked(
 
 
 def test_details_are_counts_of_rows_and_means_of_prompts() -> None:
-    details = vars(details_of(GIVEN))
+    details = vars(details_of(GIVEN)) | {"refused_by": None}
     assert details.pop("api_categories") == "unnamed 3" and details.pop("corrected") == UNCORRECTED
     assert details == pytest.approx(
         {
             **{"rows": 8, "refused": 4, "refused_to_judge": 1, "not_about_safety": 0},
-            **{"other_model": 3, "direct": 0.375, "indirect": 0.25, "api": 0.375},
+            **{"other_model": 3, "direct": 0.375, "indirect": 0.25, "refused_by": None},
             **{"cut_off": 2 / 3, "after_text": 1 / 3, "flips": 0.5, "certain": nan},
         },
         nan_ok=True,
     )
 
 
+def test_the_shares_of_who_refused_add_up_to_the_rate() -> None:
+    rate = rates_in(GIVEN)[0]
+    parts = rate.details.refused_by
+    assert parts == RefusedBy(model=1 / 8, model_api=1 / 8, filter=1 / 4, gateway=0, unknown=1 / 4)
+    assert sum(parts) == rate.mean.rate
+
+
 def test_what_no_response_has_is_not_measured() -> None:
     details = details_of(responses([1.0, 0.0, nan], direct=nan))
     unknown = (details.direct, details.cut_off, details.after_text, details.flips)
     assert np.isnan(unknown).all()
-    assert (details.indirect, details.api, details.api_categories) == (0, 0, "")
+    assert (details.indirect, details.api_categories) == (0, "")
+    assert details.refused_by == RefusedBy(0.5, 0, 0, 0, 0)
     nothing = rates_in(responses(verdicts_of("0/0?2")))[0]
     assert np.isnan(nothing.mean.rate) and nothing.unscored == 2
 

@@ -11,7 +11,7 @@ import pytest
 from orbench.report.behind import sections
 from orbench.report.build import build, find_sources
 from orbench.report.columns import RATES, Cell, Column, Shown, cell_of, percent_cell
-from orbench.report.measures import Details
+from orbench.report.measures import Details, RefusedBy
 from orbench.report.page import JINJA
 from orbench.report.page_tables import matrices, pairs, rate_axes, seen_by, shade
 from orbench.report.published import published_models
@@ -151,11 +151,13 @@ def test_the_four_csvs_have_a_row_for_everything(tmp_path: Path) -> None:
 
 def test_each_figure_of_a_rate_stands_in_its_own_column() -> None:
     corrected = Corrected(0.08, Interval(0.07, 0.09))
-    known = Details(60, 0, 0, 0, 0, 0.01, 0.02, 0.03, 0.04, "bio 9", 0.05, 0.06, 0.1, corrected)
+    by = RefusedBy(0.21, 0.22, 0.23, 0.24, 0.25)
+    known = Details(60, 0, 0, 0, 0, 0.01, 0.02, 0.04, by, "bio 9", 0.05, 0.06, 0.1, corrected)
     rate = replace(make_rate("m", 12, n=50), details=known, with_unscored=Interval(0.11, 0.13))
     cells = csv_row(RATES, rate)
-    shares = "direct 1, indirect 2, api 3, cut_off 4, after_text 5, flip 6, certain 10, rate 12"
+    shares = "direct 1, indirect 2, cut_off 4, after_text 5, flip 6, certain 10, rate 12"
     shares += ", corrected 8, corrected_low 7, corrected_high 9, low_all 11, high_all 13"
+    shares += ", by_model 21, by_model_api 22, by_filter 23, by_gateway 24, by_unknown 25"
     for name, percent in (share.split() for share in shares.split(", ")):
         assert cells[f"{name}_percent"] == percent, name
     assert (cells["n"], cells["unscored"], cells["api_categories"]) == ("50", "10", "bio 9")
