@@ -71,9 +71,11 @@ def test_what_the_stages_saw_is_in_the_table(desk: Desk) -> None:
     replies |= {n: answer(None, "content_filter") for n in (3, 4)}
     replies |= {6: answer(None, "refusal"), 7: answer(None, "guardrail_intervened")}
     replies |= {8: answer("I can't help with that."), 9: answer(None, refusal="No.")}
+    other = answer("I fold it.")
+    replies[10] = other._replace(body=str(other.body).replace("loopback-1", "claude-2"))
     desk.prompts(20)
     desk.serve(by_number(replies | {5: answer("<think>Well", "length")}))
-    desk.stage(ALIGN, "--max_tokens=9", status=3)
+    desk.stage(ALIGN, "--max_tokens=9", "--substituted=as_answer", status=3)
     done = desk.run(CHECK, "--check_model=rules", "--input_file=o.csv", status=3)
     for name in ("o.csv", done.stdout.strip()):
         stderr = report(desk, "--over_refusal", name).stderr
@@ -85,7 +87,7 @@ def test_what_the_stages_saw_is_in_the_table(desk: Desk) -> None:
         for who in RefusedBy._fields:
             assert percents(row, f"by_{who}") == [round(100 * by[who] / 19, 2)], who
         assert "cut off 15.8 %" in row["notes"] and "cut off 15.8 %" in stderr
-        assert "served by a different model: 19 rows" in row["notes"]  # loopback-1, not gpt-x
+        assert "served by a different model: 1 row" in row["notes"]
 
 
 # -- comparisons -------------------------------------------------------------------------------
