@@ -135,7 +135,11 @@ def test_a_stage_names_its_csv_after_its_input(
 STRANGE = (
     *("NA", "null", "None", "007", "1e5", "[[7. illegal]]", "=HYPERLINK(1)", " blanks around "),
     *("{braces} {mark} {text} %s $HOME", 'a "quoted", one', "two\nlines\r\nand\ttabs"),
-    *("a lone \r return", "emoji \U0001f98a and مرحبا بالعالم", "a NUL \x00 byte"),
+    *(
+        "a lone \r return",
+        "emoji \U0001f98a and what you say to others: مرحبا بالعالم",
+        "a NUL \x00 byte",
+    ),
     *("\ufeffa mark in front", "x" * 200_000),
 )
 
