@@ -27,14 +27,14 @@ from typing import NamedTuple
 
 from orbench.asking.inquiry import Inquiry
 from orbench.base.messages import UserError, say
-from orbench.base.prompts import ids_of, text_id, turns_of
+from orbench.base.prompts import ids_of, text_id, text_of, tools_of, turns_of
 from orbench.base.tables import file_name_part
 from orbench.base.templates import text_in
 from orbench.base.words import Row
 from orbench.models.requests import Answer, Missing, Request, message, not_english
 from orbench.models.substitutes import is_substituted
 from orbench.refusals import rules
-from orbench.refusals.api import refused_by
+from orbench.refusals.api import CALLED, refused_by
 from orbench.refusals.detect import classify, counts_as_refusal
 from orbench.refusals.text import answer_of
 from orbench.stages import flags, settings
@@ -126,7 +126,7 @@ class AlignmentChecker(Stage):
                 raise UserError(line)
             messages.insert(0, message("system", self.system_prompt))
         sample = int(row["sample"]) if self.args.samples > 1 else 0
-        return [Inquiry(Request(self.model, messages, self.sent, sample))]
+        return [Inquiry(Request(self.model, messages, self.sent, sample, tools=tools_of(row)))]
 
     def read(self, request: Request, answer: Answer) -> Classified | Missing:
         """Return the cells that an answer fills; Missing if it is empty, all thinking, not in
@@ -141,6 +141,9 @@ class AlignmentChecker(Stage):
                     text="", refusal="", finish_reason=SUBSTITUTED, api_category="gateway"
                 )
         text, whole = answer_of(answer.text)
+        if request.tools and answer.tool_calls and not (answer.refused_by_api or answer.cut_off):
+            text = text_of({"content": text, "tool_calls": answer.tool_calls})
+            answer = answer._replace(finish_reason=CALLED)
         if not answer.refused_by_api and not (whole and text.strip()):
             return no_answer(text, answer)
         verdict = classify(

@@ -25,7 +25,7 @@ from collections import Counter, defaultdict
 from pathlib import Path
 
 from orbench.asking.inquiry import Inquiry
-from orbench.base.prompts import Turns, turns_of
+from orbench.base.prompts import Turns, earlier_turns
 from orbench.base.tables import file_name_part
 from orbench.base.words import Lines, Row, categories_or_none, numbered_list
 from orbench.judging.kinds import JUDGE_TEMPERATURE, About
@@ -105,7 +105,7 @@ class Moderator(JudgedStage):
         text = row[self.column]
         earlier: Turns = ()
         if self.column == "prompt" or (self.of_response and not template):
-            earlier = turns_of(row)[:-1]
+            earlier = earlier_turns(row)
         values = {"prompt": text, "response": ""}
         if template:
             values = {"text": text, "categories": numbered_list(self.categories)}

@@ -22,7 +22,7 @@ from pathlib import Path
 
 from orbench.asking.inquiry import Inquiry
 from orbench.base.messages import UserError, did_you_mean
-from orbench.base.prompts import response_id_of, turns_of
+from orbench.base.prompts import earlier_turns, response_id_of
 from orbench.base.records import failed_rows, under_test
 from orbench.base.tables import Table, file_name_part, read_csv, sha256_of, write_json
 from orbench.base.words import CLASSES, INDIRECT, OF_THREE, Lines, Row, Words, numbered_list
@@ -125,7 +125,7 @@ class ResponseChecker(JudgedStage):
             return [decided]
         (judge,) = self.models
         text = answer_of(row["response"])[0]
-        earlier = turns_of(row)[:-1]
+        earlier = earlier_turns(row)
         values = {"prompt": row["prompt"], "response": text, "classes": self.listed}
         sample = int(row[SAMPLE]) if self.args.samples > 1 else 0
         return [Inquiry(self.request(judge, values, earlier, sample))]

@@ -29,7 +29,8 @@ from orbench.models.errors import MALFORMED, cleaned
 from orbench.models.requests import Answer
 
 SYNC_EVERY_S = 1.0  # what a power cut may lose
-DEFAULTS: Json = Answer("")._asdict() | {"dropped": []}  # they show the type of each field
+# They show the type of each field.
+DEFAULTS: Json = Answer("")._asdict() | {"dropped": [], "tool_calls": []}
 ROOM = 260 * 2**10  # bytes reserved for an answer: 256 kB, and what stands beside it in its line
 
 

@@ -1,7 +1,10 @@
 """What a row asks: its prompt, or a conversation; and the ids of prompts and seeds.
 
-A cell of the column `messages` is JSON, a list of {"role", "content"} that ends with the user; its
-last turn is the row's prompt. An empty cell leaves the row to its column `prompt`.
+A cell of the column `messages` is JSON, a list of {"role", "content"}; the user's last turn is the
+row's prompt. An empty cell leaves the row to its column `prompt`. A cell of the column `tools`
+beside it lists the tools that are offered; then an assistant's turn may call tools (`tool_calls`),
+and turns of the role `tool` right behind it hold the results, one for each call, all in the form of
+OpenAI's chat.
 """
 
 import hashlib
@@ -11,35 +14,68 @@ from pathlib import Path
 from typing import Any
 
 from orbench.base.messages import UserError, storable
-from orbench.base.words import Row
+from orbench.base.words import Json, Row
 
 MESSAGES = "messages"
+TOOLS = "tools"
 NO_VALUES = ("nan", "none", "null", "<na>", "n/a")  # missing values that a program wrote as text
 
-Turn = dict[str, str]  # role, content
+Turn = Json  # role, content; tool_calls or tool_call_id
 Turns = Sequence[Turn]
 
 
 def turns_of(row: Row) -> list[Turn]:
     """Return what a checked row asks, oldest turn first: its conversation, or its prompt alone."""
     cell = row.get(MESSAGES, "")
-    if cell.strip():
-        return _turns_in(cell)
-    return [{"role": "user", "content": row["prompt"]}]
-
-
-def _turns_in(cell: str) -> list[Turn]:
-    """Return the turns in a cell. Raises ValueError or RecursionError for what is no JSON."""
-    turns: list[Turn] = json.loads(cell)
-    if "\\u" in cell:  # an escape can hold a lone surrogate
-        turns = json.loads(storable(json.dumps(turns, ensure_ascii=False)))
+    if not cell.strip():
+        return [{"role": "user", "content": row["prompt"]}]
+    turns: list[Turn] = _json_in(cell)
     return turns
+
+
+def tools_of(row: Row) -> Any:
+    """Return the tools that a row offers, a list once it is checked. Without a column `messages`
+    a column `tools` is something else.
+    """
+    if MESSAGES not in row:
+        return []
+    return _json_in(row.get(TOOLS) or "[]")
+
+
+def _json_in(cell: str) -> Any:
+    """Return what a cell holds, None for what is no JSON."""
+    try:
+        value = json.loads(cell)
+    except (ValueError, RecursionError):
+        return None
+    if "\\u" in cell:  # an escape can hold a lone surrogate
+        value = json.loads(storable(json.dumps(value, ensure_ascii=False)))
+    return value
+
+
+def text_of(turn: Turn) -> str:
+    """Return a turn for a reader: its text; one with tool calls as a line of JSON."""
+    if "tool_calls" in turn:
+        return json.dumps(turn, ensure_ascii=False)
+    return str(turn["content"])
+
+
+def earlier_turns(row: Row) -> list[Turn]:
+    """Return what a judge of the user's last turn sees in front of it: the turns before it; all
+    turns if a tool's result stands behind it.
+    """
+    turns = turns_of(row)
+    if "tool_call_id" in turns[-1]:
+        return turns
+    return turns[:-1]
 
 
 def asked_in(row: Row) -> str:
     """Return what tells a row's question from others: two conversations that end alike are two."""
-    turns = turns_of(row)
-    return row["prompt"] if len(turns) == 1 else json.dumps(turns, sort_keys=True)
+    asked = turns_of(row) + tools_of(row)
+    if len(asked) == 1:
+        return row["prompt"]
+    return json.dumps(asked, sort_keys=True)
 
 
 def shown_question(row: Row) -> str:
@@ -47,42 +83,73 @@ def shown_question(row: Row) -> str:
     turns = turns_of(row)
     if len(turns) == 1:
         return row["prompt"]
-    return "\n\n".join(f"{turn['role']}: {turn['content']}" for turn in turns)
+    return "\n\n".join(f"{turn['role']}: {text_of(turn)}" for turn in turns)
 
 
 def with_prompt(row: Row, where: str) -> Row:
-    """Return the row with the last turn of its conversation, if it has one, as its prompt.
+    """Return the row with the user's last turn in its conversation, if it has one, as its prompt.
 
-    Raises UserError for a malformed conversation, and for a prompt that contradicts it.
+    Raises UserError for a malformed conversation or list of tools, and for a prompt that
+    contradicts it.
     """
-    cell = row.get(MESSAGES, "")
-    if not cell.strip():
-        return {"prompt": "", **row}
-    try:
-        turns = _turns_in(cell)
-    except (ValueError, RecursionError):
-        turns = []
-    if fault := _fault_in(turns):
-        raise UserError(f"{where}: {MESSAGES} {fault}")
-    last = turns[-1]["content"]
-    if row.get("prompt", "").strip() and row["prompt"] != last:
-        raise UserError(f"{where}: the prompt is not the last turn in {MESSAGES}; drop one")
+    row = {"prompt": "", **row}
+    turns = turns_of(row)
+    if fault := _fault_in(turns, tools_of(row)):
+        raise UserError(f"{where}: {fault}")
+    last = ""
+    for turn in turns:
+        if turn["role"] == "user":
+            last = turn["content"]
+    if row["prompt"].strip() and row["prompt"] != last:
+        raise UserError(f"{where}: the prompt is not the user's last turn in {MESSAGES}; drop one")
     return {**row, "prompt": last}
 
 
-def _fault_in(turns: Any) -> str:
-    """Return what is wrong with a conversation, "" for a good one."""
+def _fault_in(turns: Any, tools: Any) -> str:
+    """Return what is wrong with a conversation or the tools offered in it, "" for good ones."""
+    if not isinstance(tools, list) or not all(map(_is_tool, tools)):
+        return (
+            'tools is not a JSON list such as [{"type": "function", "function": {"name": "look", '
+            '"parameters": {"type": "object"}}}]'
+        )
     if not isinstance(turns, list) or not turns:
-        return 'is not a JSON list such as [{"role": "user", "content": "Hello"}]'
+        return 'messages is not a JSON list such as [{"role": "user", "content": "Hello"}]'
+    waiting: list[str] = []  # ids of calls without a result so far
     for number, turn in enumerate(turns, start=1):
         match turn:
-            case {"role": "system" | "user" | "assistant", "content": str(), **more} if not more:
+            case {"role": "tool", "tool_call_id": id_, "content": str()} if id_ in waiting:
+                waiting.remove(id_)
                 continue
-        needs = "a role (one of system, user, assistant) and a text as content, nothing else,"
-        return f"needs {needs} in turn {number}"
-    if turns[-1]["role"] != "user":
-        return "does not end with the user"
+            case {"role": "assistant", "tool_calls": [*calls]} if tools and not waiting:
+                if all(map(_is_call, calls)):
+                    waiting = [call["id"] for call in calls]
+                    continue
+            case {"role": "system" | "user" | "assistant", "content": str(), **more} if not more:
+                if not waiting:
+                    continue
+        return (
+            f"messages needs in turn {number} a role (one of system, user, assistant) and a text "
+            "as content, nothing else; if the column tools offers some, also tool_calls such as "
+            '[{"id": "1", "type": "function", "function": {"name": "look", "arguments": "{}"}}], '
+            "each with its result right behind it"
+        )
+    if waiting or turn["role"] not in ("user", "tool"):
+        return "messages does not end with the user or the results of all tool calls"
     return ""
+
+
+def _is_call(call: Any) -> bool:
+    match call:
+        case {"id": str(), "function": {"name": str(), "arguments": str(arguments)}}:
+            return isinstance(_json_in(arguments), dict)
+    return False
+
+
+def _is_tool(tool: Any) -> bool:
+    match tool:
+        case {"type": "function", "function": {"name": str(), "parameters": {}}}:
+            return True
+    return False
 
 
 def same(text: str) -> str:

@@ -30,7 +30,7 @@ def without_judge(row: Row, phrases: Words, *, rules: bool) -> Opinion | Missing
         return Missing("empty_response", "the response is empty")
     if not rules:
         return None
-    verdict = classify(text, phrases=phrases)
+    verdict = classify(text, finish_reason=row.get("finish_reason", ""), phrases=phrases)
     if verdict.language:
         return not_english(verdict.language, {})
     return Opinion(REFUSAL_CLASSES[verdict.kind], verdict.rule, certain=verdict.certain)

@@ -177,6 +177,7 @@ def _answer_in(data: Any, model: Model) -> Answer:
         finish_reason=finish_reason,
         refusal=refusal,
         api_category=category,
+        tool_calls=message.get("tool_calls") or (),
         model=str(data.get("model") or ""),
         provider=str(data.get("provider") or ""),
         fallback=declares_fallback(data),

@@ -8,9 +8,11 @@ of a chat completion, which `orbench.models.client` reads. Parameters have a cha
 
 import hashlib
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from copy import copy
 from dataclasses import dataclass, replace
+from itertools import groupby
+from operator import itemgetter
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
@@ -54,6 +56,7 @@ class Protocol(NamedTuple):
     body: Callable[..., Json]  # of model id, messages, parameters
     # the API's JSON -> the same as a chat completion, but for its usage
     read: Callable[[Any], Any] = copy
+    tool: Callable[..., Json] = copy  # as a chat offers it -> in this protocol's form
     lacks: Sequence[str] = ()  # parameters that it has no place for
 
 
@@ -84,7 +87,27 @@ def _responses_body(model: str, messages: Messages, parameters: Parameters) -> J
     if form:  # the same schema, one level up
         _put(values, "text", "format", {"type": form["type"], **form["json_schema"]})
     # A response is kept at OpenAI unless one says otherwise, a chat is not.
-    return {"model": model, "input": messages, "store": False, **values}
+    return {"model": model, "input": [*_items(messages)], "store": False, **values}
+
+
+def _items(turns: Messages) -> Iterator[Json]:
+    """Yield turns as items of responses: ResponseInputItemParam in openai/types/responses."""
+    for turn in turns:
+        match turn:
+            case {"tool_call_id": id_, "content": text}:
+                yield {"type": "function_call_output", "call_id": id_, "output": text}
+            case {"tool_calls": calls}:
+                if turn.get("content"):
+                    yield message("assistant", turn["content"])
+                for call in calls:
+                    yield {"type": "function_call", "call_id": call["id"], **call["function"]}
+            case _:
+                yield turn
+
+
+def _responses_tool(tool: Json) -> Json:
+    """Return a tool for responses, where it is strict unless one says otherwise."""
+    return {"type": "function", "strict": False, **tool["function"]}
 
 
 def _responses_read(data: Any) -> Any:
@@ -109,8 +132,9 @@ def _responses_read(data: Any) -> Any:
 def _messages_body(model: str, messages: Messages, parameters: Parameters) -> Json:
     """Return the body for Anthropic's messages.
 
-    platform.claude.com/docs/en/api/messages, .../build-with-claude/effort. System messages go into
-    a field of their own; effort and schema into `output_config`.
+    platform.claude.com/docs/en/api/messages, .../build-with-claude/effort,
+    .../agents-and-tools/tool-use. System messages go into a field of their own; effort and schema
+    into `output_config`.
     """
     values = dict(parameters)
     _put(values, "output_config", "effort", values.pop("reasoning_effort", None))
@@ -120,19 +144,47 @@ def _messages_body(model: str, messages: Messages, parameters: Parameters) -> Js
         _put(values, "output_config", "format", {"type": form["type"], "schema": schema})
     system = [message["content"] for message in messages if message["role"] == "system"]
     turns = [message for message in messages if message["role"] != "system"]
+    if "tools" in values:  # all results of a turn's calls stand in one message, or are rejected
+        groups = groupby(map(_block, _items(turns)), itemgetter(0))
+        turns = [{"role": role, "content": [block for _, block in parts]} for role, parts in groups]
     if system:
         values["system"] = "\n\n".join(system)
     return {"model": model, "messages": turns, **values}
 
 
+def _block(item: Json) -> tuple[str, Json]:
+    """Return whose it is and the block that an item of responses is in messages."""
+    match item:
+        case {"call_id": id_, "output": text}:
+            return "user", {"type": "tool_result", "tool_use_id": id_, "content": text}
+        case {"call_id": id_, "name": name, "arguments": text}:
+            return "assistant", {
+                "type": "tool_use",
+                "id": id_,
+                "name": name,
+                "input": json.loads(text),
+            }
+    return item["role"], {"type": "text", "text": item["content"]}
+
+
+def _messages_tool(tool: Json) -> Json:
+    """Return a tool for messages."""
+    function = dict(tool["function"])
+    schema = function.pop("parameters")
+    return {**function, "input_schema": schema}
+
+
 def _messages_read(data: Any) -> Any:
-    """Return the blocks as the content, of which only those of text are read."""
+    """Return the blocks as the content, of which text and calls are read."""
     if "stop_reason" not in data:
         return data
     reason = data["stop_reason"] or "unfinished"
     choice = {
         "finish_reason": ENDS.get(reason, reason),
-        "message": {"content": data["content"]},
+        "message": {
+            "content": data["content"],
+            "tool_calls": [block for block in data["content"] or () if "input" in block],
+        },
         "stop_details": data.get("stop_details"),
     }
     return {**data, "choices": [choice]}
@@ -141,8 +193,12 @@ def _messages_read(data: Any) -> Any:
 PROTOCOLS = {
     CHAT: Protocol("/chat/completions", _chat_body),
     COMPLETIONS: Protocol("/completions", _completions_body),
-    RESPONSES: Protocol("/responses", _responses_body, _responses_read, lacks=("seed",)),
-    MESSAGES_API: Protocol("/messages", _messages_body, _messages_read, lacks=("seed",)),
+    RESPONSES: Protocol(
+        "/responses", _responses_body, _responses_read, _responses_tool, lacks=("seed",)
+    ),
+    MESSAGES_API: Protocol(
+        "/messages", _messages_body, _messages_read, _messages_tool, lacks=("seed",)
+    ),
 }
 
 
@@ -158,6 +214,7 @@ class Request:
     parameters: Parameters
     sample: int = 0  # repeated samples of one request differ here
     protocol: str = ""  # a key of PROTOCOLS; the model's if empty
+    tools: Sequence[Json] = ()  # that are offered, in the form of a chat
     key: bytes = b""  # 16 bytes that stand for exactly this request to exactly this endpoint
 
     def __post_init__(self) -> None:
@@ -168,8 +225,10 @@ class Request:
 
     def wanted(self) -> Parameters:
         """Return the parameters as the user wants them; each sample has its own random seed."""
-        lacks = PROTOCOLS[self.protocol].lacks
-        values = {name: value for name, value in self.parameters.items() if name not in lacks}
+        protocol = PROTOCOLS[self.protocol]
+        values = {n: value for n, value in self.parameters.items() if n not in protocol.lacks}
+        if self.tools:
+            values["tools"] = list(map(protocol.tool, self.tools))
         if "seed" in values:
             values["seed"] += self.sample
         return values
@@ -203,6 +262,7 @@ class Answer(NamedTuple):
     provider: str = ""  # behind a gateway that names it
     api_category: str = ""  # of the API's own refusal, see orbench.refusals.api
     fallback: bool = False  # the API itself declares that it asked another model
+    tool_calls: Sequence[Json] = ()  # as the API returned them
 
     @property
     def served_by(self) -> str:

@@ -26,6 +26,8 @@ MESSAGE_STATUSES = (200, 400, 403, 422)
 # models that compete with its own, and its models' reasoning.
 NOT_ABOUT_SAFETY = ("frontier_llm", "reasoning_extraction")
 
+CALLED = "called_tools"  # a finish reason of our own: the model called tools that it was offered
+
 Declared = tuple[str, str]  # a refusal by an error or a mark: finish reason, category
 
 # Values of the field `refusal` that say nothing, in small letters.

@@ -2,6 +2,7 @@
 
 from orbench.asking.inquiry import pending
 from orbench.base.messages import say
+from orbench.base.prompts import text_of
 from orbench.stages.engine import StageRun, not_in_batches
 from orbench.stages.run import Outcome
 
@@ -23,7 +24,7 @@ def dry_run(run: StageRun) -> Outcome:
     characters = 0
     most = 0
     for request in requests:
-        characters += sum(len(message["content"]) for message in request.messages)
+        characters += sum(len(text_of(turn)) for turn in request.messages)
         most += request.parameters.get("max_tokens", 0)
     tokens = characters // CHARACTERS_A_TOKEN
     line = f"tokens: about {tokens:,} in the prompts"

@@ -4,7 +4,7 @@
     --input_file="hf://datasets/OWNER/NAME?config=C&split=S" --prompt_column=question
 
 The named sets are in prompt_sets.toml, addresses of the Hub in hub.py. Of what is on the Hub, the
-stage sees the columns prompt and, if they are there, category, tier, seed_id and messages.
+stage sees the columns prompt and, if they are there, category, tier, seed_id, messages and tools.
 """
 
 import hashlib
@@ -15,6 +15,7 @@ from orbench.base.grouping import grouped
 from orbench.base.messages import UserError, did_you_mean, one_line, without_query
 from orbench.base.prompts import (
     MESSAGES,
+    TOOLS,
     asked_in,
     ids_of,
     prompt_id,
@@ -146,7 +147,7 @@ def _of_set(wanted: PromptSet) -> Table:
     columns = {"prompt": wanted.prompt, "category": wanted.category, "tier": "tier"}
     columns["seed_id"] = wanted.seed or "seed_id"
     if wanted.prompt == "prompt":
-        columns[MESSAGES] = MESSAGES
+        columns |= {MESSAGES: MESSAGES, TOOLS: TOOLS}
     folder, paths = fetch(wanted)
     rows = []
     for path in paths:

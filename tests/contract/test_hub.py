@@ -53,10 +53,11 @@ def test_a_split_is_read_recorded_and_read_again_offline(desk: Desk) -> None:
 
 def test_splits_of_a_revision_are_measured_beside_each_other(desk: Desk) -> None:
     turns = [{"role": "user", "content": text} for text in ("Fold it.", "Again?")]
+    tools = [{"type": "function", "function": {"name": "look", "parameters": {}}}]
     files = {
         "me/mine/data/test-00000-of-00002.parquet": asking("B?", category="red"),
         "me/mine/data/test-00001-of-00002.parquet": asking("A?", category="red"),
-        "me/mine/chats/test.jsonl": json.dumps({"messages": turns}).encode(),
+        "me/mine/chats/test.jsonl": json.dumps({"messages": turns, "tools": tools}).encode(),
     }
     with HubServer(files, converted=CONVERTED_FILES) as hub:
         flags = [
@@ -72,7 +73,8 @@ def test_splits_of_a_revision_are_measured_beside_each_other(desk: Desk) -> None
         path = f"results/responses/{name}/scripted.csv"
         assert desk.cells("prompt", path) == prompts
         assert desk.record(path)["source"]["revision"] == COMMIT
-    assert json.loads(desk.rows(path)[0]["messages"]) == turns
+    (row,) = desk.rows(path)
+    assert (json.loads(row["messages"]), json.loads(row["tools"])) == (turns, tools)
 
 
 def test_a_split_that_is_not_there_is_one_line_with_those_that_are(desk: Desk) -> None:

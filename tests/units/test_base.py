@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+import re
 from collections.abc import Callable
 from pathlib import Path
 from platform import python_version
@@ -99,12 +100,18 @@ def test_lines_names_and_counts_are_shortened() -> None:
 
 # -- prompts and conversations -----------------------------------------------------------------
 
-NEEDS = "messages needs a role (one of system, user, assistant) and a text as content, nothing else"
+CALL = '{"id": "%s", "type": "function", "function": {"name": "look", "arguments": "{}"}}'
+NEEDS = (
+    "messages needs in turn %d a role (one of system, user, assistant) and a text as content, "
+    "nothing else; if the column tools offers some, also tool_calls such as "
+    f"[{CALL % 1}], each with its result right behind it"
+)
+END = "messages does not end with the user or the results of all tool calls"
 FAULTS = {
     "not_a_list": 'messages is not a JSON list such as [{"role": "user", "content": "Hello"}]',
-    "bad_first_turn": f"{NEEDS}, in turn 1",
-    "bad_second_turn": f"{NEEDS}, in turn 2",
-    "another_end": "messages does not end with the user",
+    "bad_first_turn": NEEDS % 1,
+    "bad_second_turn": NEEDS % 2,
+    "another_end": END,
 }
 
 
@@ -114,6 +121,40 @@ def test_a_malformed_conversation_is_named(name: str) -> None:
         with pytest.raises(messages.UserError) as stopped:
             prompts.with_prompt({"messages": cell}, "p.csv, row 3")
         assert str(stopped.value) == f"p.csv, row 3: {FAULTS[name]}", cell
+
+
+SHORT = {  # in a conversation of the table
+    r"look\((\d)\)": r'{"role": "assistant", "tool_calls": [call(\1)]}',
+    r"call\((\d)\)": CALL.replace("%s", r"\1"),
+    r"tool\((\d)\)": r'{"role": "tool", "tool_call_id": "\1", "content": "Seen."}',
+    r"\buser\b(?!\")": '{"role": "user", "content": "Look."}',
+}
+TOOLS = '[{"type": "function", "function": {"name": "look", "parameters": {"type": "object"}}}]'
+
+
+@pytest.mark.parametrize("talk", TURNS["with_tools"])
+def test_calls_of_tools_and_their_results_belong_together(talk: str) -> None:
+    cell = talk
+    for short, long in SHORT.items():
+        cell = re.sub(short, long, cell)
+    turn = TURNS["with_tools"][talk]
+    wanted = "Look."
+    if turn:
+        wanted = f"p.csv, row 3: {END if turn == 'end' else NEEDS % turn}"
+    assert said_by(prompt_in, {"messages": cell, "tools": TOOLS}) == wanted
+    if not turn:
+        nothing_offered = said_by(prompt_in, {"messages": cell, "tools": ""})
+        assert nothing_offered == f"p.csv, row 3: {NEEDS % 2}"
+
+
+@pytest.mark.parametrize("cell", TURNS["tools"])
+def test_tools_are_a_list_of_functions_with_names_and_parameters(cell: str) -> None:
+    row = {"messages": "", "prompt": "Look.", "tools": cell}
+    wanted = "Look."
+    if not TURNS["tools"][cell]:
+        wanted = f"p.csv, row 3: tools is not a JSON list such as {TOOLS}"
+    assert said_by(prompt_in, row) == wanted
+    assert prompts.tools_of({"prompt": "Look.", "tools": "hammer"}) == []  # another column
 
 
 def test_brackets_without_end_are_no_conversation() -> None:
