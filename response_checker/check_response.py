@@ -56,6 +56,7 @@ class ResponseChecker(JudgedStage):
     """Stage 5."""
 
     name = "response_checker"
+    replaced = ("refused_by",)
     about = About.REFUSAL
 
     def __init__(self, args: Namespace) -> None:

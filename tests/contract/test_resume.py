@@ -99,6 +99,16 @@ def test_a_larger_input_a_larger_limit_and_more_samples_only_add(desk: Desk) -> 
         assert desk.tally() == f"{rows} rows, {rows} sent"
 
 
+def test_a_judge_that_contradicts_the_rules_can_be_asked_about_more_rows(desk: Desk) -> None:
+    desk.serve("I can't help with that.")
+    desk.prompts(3)
+    desk.stage(ALIGN, "--output_path=r.csv")
+    desk.serve("[[direct_answer]]")
+    for limit in (2, 3):
+        desk.stage(CHECK, "--input_file=r.csv", f"--limit={limit}")
+        assert desk.cells("refused_by") == [""] * limit
+
+
 def test_a_link_stays_one_and_what_it_points_to_is_written(desk: Desk) -> None:
     desk.prompts(1)
     desk.serve()
