@@ -27,7 +27,7 @@ from pathlib import Path
 from orbench.asking.inquiry import Inquiry
 from orbench.base.prompts import Turns, earlier_turns
 from orbench.base.tables import file_name_part
-from orbench.base.words import Lines, Row, categories_or_none, numbered_list
+from orbench.base.words import CATEGORIES_OR_NONE, Lines, Row, numbered_list
 from orbench.judging.kinds import JUDGE_TEMPERATURE, About
 from orbench.judging.panels import (
     ModerationColumns,
@@ -80,7 +80,9 @@ class Moderator(JudgedStage):
         csv = Path(f"{stem}_moderation_merged_{word}.csv")
         super().__init__(args, table, models, csv, columns)
         self.split(f"{stem}_", ("toxic", "non_toxic"), f"_moderation_{word}.csv")
-        self.categories = categories_or_none(args.new_category)
+        self.categories = [*CATEGORIES_OR_NONE]
+        if args.new_category:
+            self.categories.insert(-1, args.new_category)
         self.seat_judges(self.categories, __file__)
         sent = {model.asked: seat.parameters for model, seat in self.seats.items()}
         self.parameters = {"judges": sent, "column": self.column}

@@ -148,7 +148,6 @@ def parser() -> flags.Parser:
     return flags.stage_parser(
         __doc__,
         "generate_toxic_promt_from_category",
-        "new_category",
         "output",
         "writer",
         categories=", ".join(CATEGORY_NAMES),

@@ -28,7 +28,7 @@ class Choice(NamedTuple):
 
     name: str
     aliases: Sequence[str] = ()  # other names that judges use; case, - and _ do not matter
-    number: int | None = None  # as the judge's prompt shows it, None if it shows none
+    number: int | None = None  # as the judge's prompt shows it, None if it shows none: `choices_of`
     definition: str = ""
 
     def __str__(self) -> str:
@@ -40,20 +40,20 @@ _TABLES = toml_beside(__file__)
 
 
 def _choices(table: str) -> Choices:
-    """Return a table of words.toml, numbered."""
-    return [Choice(**entry, number=n) for n, entry in enumerate(_TABLES[table], start=1)]
+    """Return a table of words.toml."""
+    return [Choice(**entry) for entry in _TABLES[table]]
 
 
 def numbered_list(choices: Choices) -> str:
     """Return the choices for a judge's prompt."""
-    return "\n".join(f"{one.number}. {one}" for one in choices)
+    return "\n".join(f"{n}. {one}" for n, one in enumerate(choices, start=1))
 
 
 def choices_of(choices: Choices, *, numbered: bool) -> Choices:
     """Return the choices of a judge. numbered: its prompt shows `numbered_list`."""
-    if numbered:
+    if not numbered:
         return choices
-    return [choice._replace(number=None) for choice in choices]
+    return [choice._replace(number=n) for n, choice in enumerate(choices, start=1)]
 
 
 # -- categories --------------------------------------------------------------------------------
@@ -67,42 +67,30 @@ CATEGORY_NAMES = tuple(sorted(category.name for category in CATEGORIES))
 OVERALL = "overall"
 MACRO = "macro average"
 UNCATEGORIZED = "(no category)"  # in tables
-
-
-# With those that only judges with --new_category know.
-BY_NAME = {choice.name: choice for choice in (*CATEGORIES, *_choices("further_categories"))}
+# Not among the ten: judges know such a category only with --new_category.
+FURTHER_CATEGORIES = _choices("further_categories")
+ANY_NAME = "*"  # of --new_category without a value
 
 
 def new_category(text: str) -> Choice:
     """Return the category `NAME: DEFINITION`. Raises UserError for a name with another meaning."""
-    name, _, definition = text.partition(":")
-    name = name.strip()
-    if category_of({"category": name}) in (*CATEGORY_NAMES, NO_CATEGORY, OTHER_CATEGORY):
-        raise UserError(f"--new_category: {name!r} is not new; choose another name")
-    return Choice(name, definition=definition.strip() or f"is {name}.")
+    name, _, definition = map(str.strip, clean(text).partition(":"))
+    if _plain(name) in ("", *_KNOWN, NO_CATEGORY, OTHER_CATEGORY):
+        raise UserError(f"--new_category: {name!r} is no new name; choose another")
+    return Choice(name, definition=definition or f"is {name}.")
 
 
 def category_named(name: str, new: Choice | None) -> Choice:
-    """Return a category. new: what --new_category says, with the name "" of any. Raises UserError
-    for an unknown one.
-    """
-    if new and _plain(new.name) == _plain(name):
-        return new
-    category = BY_NAME.get(category_of({"category": name}))
-    if category:
-        return category
-    if new and not new.name:
+    """Return a category. new: what --new_category says. Raises UserError for an unknown one."""
+    for category in (*CATEGORIES, new, *FURTHER_CATEGORIES):
+        if category and _plain(category.name) == _plain(name):
+            return category
+    if new and new.name == ANY_NAME:
         return new_category(name)
-    listed = f"is not one of the ten categories ({', '.join(CATEGORY_NAMES)})"
-    raise UserError(f"{name!r} {listed}; --new_category '{name}: DEFINITION' adds it")
-
-
-def categories_or_none(new: Choice | None) -> Choices:
-    """Return what a moderator decides between. new: what --new_category says."""
-    choices = [*CATEGORIES, CATEGORIES_OR_NONE[-1]]
-    if new and new.name:
-        choices.insert(-1, new)
-    return [choice._replace(number=n) for n, choice in enumerate(choices, start=1)]
+    raise UserError(
+        f"{name!r} is not one of the ten categories ({', '.join(CATEGORY_NAMES)}); "
+        f"--new_category '{name}: DEFINITION' adds it"
+    )
 
 
 _KNOWN = {name.replace("-", " "): name for name in CATEGORY_NAMES}
