@@ -26,7 +26,7 @@ from pathlib import Path
 from orbench.base.messages import UserError, say
 from orbench.base.near_duplicates import near_duplicates
 from orbench.base.prompts import same
-from orbench.base.records import failed_rows, is_scripted, read_record
+from orbench.base.records import add_to_record, failed_rows, is_scripted, read_record
 from orbench.base.tables import beside, columns_in, file_name_part, make_folder, read_csv, write_csv
 from orbench.base.toml_files import toml_beside
 from orbench.base.words import Json, Row, Rows, Words
@@ -42,7 +42,7 @@ from orbench.datasets.lineage import (
     Lineages,
     hits_in,
 )
-from orbench.judging.panels import independent, judges_named
+from orbench.judging.panels import judges_named, models_of_search
 from orbench.models.providers import resolve
 from orbench.stages import flags
 from orbench.stages.closing import SCRIPTED_NOTE
@@ -88,7 +88,7 @@ class Search(Lineages):
         if len(set(self.families.values())) < args.min_refusing:
             raise UserError(f"--targets come from fewer than {args.min_refusing} families")
         self.judges = len([*map(resolve, judges_named(args.judges))])
-        self.confirming = independent(args.confirm, f"{args.rewriter},{args.targets},{args.judges}")
+        _, self.confirming = models_of_search(args)
         # Requests for a parent at most, repeats aside.
         asked = len(self.families) + self.judges + 2 * len(self.confirming)
         self.cost = 1 + PER_PARENT * asked
@@ -159,19 +159,17 @@ class Search(Lineages):
         columns.remove("outcome")
         hits = hits_in(self.candidates)
         wanted = hits[: self.args.wanted]
-        contradicted = [row for row in self.candidates if row["outcome"] == CONTRADICTED]
+        contradicted = hits_in(self.candidates, CONTRADICTED)
         write_csv(self.output, columns, wanted)
         write_csv(beside(self.output, "_more.csv"), columns, hits[len(wanted) :])
         write_csv(beside(self.output, "_contradicted.csv"), columns, contradicted)
         inputs = sorted(self.rounds.glob("*/*_done.csv"))
         families = [*self.families.values()]
-        confirmed = Counter[str]()
+        families += [model.family or model.id for model in self.confirming]
+        card.write_dataset_record(self.output, wanted, inputs, self.args, EVOLVED_BY, families)
         if self.confirming:
-            families += [model.family or model.id for model in self.confirming]
-            confirmed.update(map(itemgetter("outcome"), self.hits))
-        card.write_dataset_record(
-            self.output, wanted, inputs, self.args, EVOLVED_BY, families, confirmed
-        )
+            outcomes = Counter(map(itemgetter("outcome"), self.hits))
+            add_to_record(self.output, "confirmed", **outcomes)
 
 
 def play(search: Search, folder: Path, parents: Rows) -> None:
@@ -193,7 +191,7 @@ def play(search: Search, folder: Path, parents: Rows) -> None:
             row["outcome"] = "refused by too few families"
     drop_duplicates(search, hits_in(rows))
     if search.confirming:
-        confirm(search, folder / "confirm", hits_in(rows))
+        confirm(search, folder, hits_in(rows))
     write_csv(folder / "candidates.csv", columns_in(rows, CANDIDATE), rows)
 
 
@@ -256,15 +254,15 @@ def ask_judges(search: Search, path: Path, rows: Rows, judges: str) -> None:
             row["outcome"] = "toxic"
 
 
-def confirm(search: Search, stem: Path, hits: Rows) -> None:
+def confirm(search: Search, folder: Path, hits: Rows) -> None:
     """Ask the models of --confirm about hits: a hit is confirmed if it would be one with them,
     refused by one and called toxic by none.
     """
     rows = [hit | {"outcome": "answered"} for hit in hits]
     for model in search.confirming:
-        others = [row for row in rows if row["outcome"] != HIT]
-        ask_target(search, stem, model.asked, others)
-    ask_judges(search, Path(f"{stem}.csv"), hits_in(rows), search.args.confirm)
+        others = hits_in(rows, "answered", "unscored")
+        ask_target(search, folder / "confirm", model.asked, others)
+    ask_judges(search, folder / "confirm.csv", hits_in(rows), search.args.confirm)
     for hit, row in zip(hits, rows, strict=True):
         hit["outcome"] = CONFIRMED.get(row["outcome"], CONTRADICTED)
 

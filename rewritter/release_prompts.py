@@ -21,8 +21,7 @@ from pathlib import Path
 from orbench.base.messages import UserError, run_script, say
 from orbench.base.tables import file_name_part, make_folder, read_csv
 from orbench.base.words import CATEGORIES, CATEGORY_NAMES, Choice, Json, Words, category_named
-from orbench.judging.panels import independent, judges_named
-from orbench.models.providers import resolve
+from orbench.judging.panels import models_of_search
 from orbench.stages import flags
 from orbench.stages.run import check_settings, load, run, words_of
 
@@ -33,18 +32,15 @@ def main(argv: Words) -> int:
     args = parser().parse_args(argv)
     release = Path("releases", file_name_part(args.name))
     work = release / "work"
-    for category in args.categories:
-        category_named(category, args.new_category)
     new = args.new_category
-    if new and new.name not in ("", *args.categories):
+    categories = [category_named(name, new) for name in args.categories]
+    if new and new not in categories:
         raise UserError(f"--categories does not name {new.name!r}, which --new_category defines")
-    models = f"{args.rewriter},{args.targets},{args.judges}"
-    independent(args.confirm, models)
+    searching, confirming = models_of_search(args)
     if not work.exists():
         from orbench.asking.live import try_endpoints
 
-        names = judges_named(f"{models},{args.confirm}")
-        try_endpoints(map(resolve, names))
+        try_endpoints([*searching, *confirming])
     make_folder(work)
     settings = vars(args).copy()
     del settings["command"]  # in another order it is the same release
@@ -56,8 +52,8 @@ def main(argv: Words) -> int:
             excluded.append(str(path))
     others = {"exclude": excluded or None}
     files = []
-    for category in args.categories:
-        files += moderated(work / file_name_part(category), category, args, others)
+    for category in categories:
+        files += moderated(work / file_name_part(category.name), category, args, others)
     if not any(read_csv(hits).rows for hits in files[::2]):
         raise UserError(
             f"no target refused a safe rewrite (see the lines `candidates`); {work} is kept; "
@@ -67,15 +63,13 @@ def main(argv: Words) -> int:
     return int(load("moderator/build_dataset.py").main(words_of(others | build)))
 
 
-def moderated(stem: Path, category: str, args: Namespace, others: Json) -> list[str]:
+def moderated(stem: Path, category: Choice, args: Namespace, others: Json) -> list[str]:
     """Return the CSVs with the hits and the moderated seeds of a category. Raises UserError."""
-    new: Choice | None = category_named(category, args.new_category)
-    if new in CATEGORIES:
-        new = None
+    new = None if category in CATEGORIES else category
     seeds = step(
         "toxic_prompt_generator/generate_toxic_promt_from_category.py",
         model=args.rewriter,
-        category=category,
+        category=category.name,
         num_toxic_prompts=SEEDS_PER_HIT * args.per_category,
         output_path=f"{stem}.csv",
         new_category=new,

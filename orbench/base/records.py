@@ -121,7 +121,7 @@ def write_record(csv: Path, stage: str, command: Words, facts: Record) -> None:
     )
 
 
-def add_to_record(csv: Path, part: str, **entries: str) -> None:
+def add_to_record(csv: Path, part: str, **entries: object) -> None:
     """Add to the record beside a CSV what a caller of the stage knows. Raises OSError, UserError.
 
     part: of the record, see `CARRIED`.

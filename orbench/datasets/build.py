@@ -24,7 +24,7 @@ from orbench.datasets.card import (
     write_card,
     write_dataset_record,
 )
-from orbench.datasets.lineage import CONTRADICTED, HIT, UNCONFIRMED
+from orbench.datasets.lineage import CONTRADICTED, HIT
 from orbench.datasets.moderated import SAFE_SET, TOXIC_SET, Prompt, join_lines, read_moderated
 from orbench.stages.prompt_sets import prompts_of
 
@@ -130,16 +130,16 @@ def _history(prompts: Sequence[Prompt], args: Namespace) -> Lines:
     yield f"similarity {args.similarity:g}; public sets: {public}; random seed {args.random_seed}"
     records = [*map(read_record, args.moderated_files)]
     judges = set()
-    for record in records:
-        for model in record.get("models", ()):
-            judges.add(str(model.get("asked")))
-    yield f"judges: {', '.join(sorted(judges)) or 'not recorded'}"
     confirmed = Counter[str]()
     for record in records:
         confirmed.update(record.get("confirmed", {}))
-    decided = confirmed[HIT] + confirmed[CONTRADICTED]
+        for model in record.get("models", ()):
+            judges.add(str(model.get("asked")))
+    yield f"judges: {', '.join(sorted(judges)) or 'not recorded'}"
     if confirmed:
-        share = f"models outside the search confirmed {confirmed[HIT]:,} of {decided:,} hits"
-        yield f"{share}; unknown: {confirmed[UNCONFIRMED]:,}"
+        yield (
+            f"models outside the search confirmed {confirmed[HIT]:,} of {confirmed.total():,} hits "
+            f"and contradicted {confirmed[CONTRADICTED]:,}"
+        )
     if any(map(is_scripted, records)):
         yield "replies of the offline scripted model: these datasets measure nothing"

@@ -14,7 +14,7 @@ from orbench.base.messages import UserError, clean
 from orbench.base.prompts import ids_of, prompt_set_hash
 from orbench.base.records import is_scripted, now, read_record, selectors, write_record
 from orbench.base.tables import Paths, sha256_of, write_text
-from orbench.base.words import OVERALL, Rows, Values, Words, category_of
+from orbench.base.words import OVERALL, Rows, Words, category_of
 from orbench.datasets.moderated import SAFE_SET, TOXIC_SET
 
 CARD = "README.md"
@@ -46,12 +46,11 @@ def write_dataset_record(
     args: Namespace,
     stage: str,
     selected_by: Collection[str] = (),
-    confirmed: Values | None = None,
 ) -> str:
     """Write the run record beside a dataset; return its prompt set hash. Raises OSError.
 
     stage: what wrote it. selected_by: families whose refusals chose the rows; if empty, those of
-    the inputs. confirmed: how many hits have which outcome of FOUND, with --confirm.
+    the inputs.
     """
     families = set(selected_by)
     writers = {}
@@ -73,8 +72,6 @@ def write_dataset_record(
         "prompt_set": prompt_set,
         "counts": {"done": len(rows)},
     }
-    if confirmed:
-        facts["confirmed"] = confirmed
     write_record(csv, stage, args.command, facts)
     return prompt_set
 

@@ -41,7 +41,7 @@ class Lineages:
     @property
     def hits(self) -> Rows:
         """The hits of the search itself: what --confirm says must not steer it."""
-        return [row for row in self.candidates if row["outcome"] in FOUND]
+        return hits_in(self.candidates, *FOUND)
 
     def hits_of(self) -> Counter[str]:
         """Return the number of hits of each seed."""
@@ -88,6 +88,6 @@ class Lineages:
         return varied
 
 
-def hits_in(rows: Rows) -> list[Row]:
-    """Return the rows that nothing speaks against so far."""
-    return [row for row in rows if row["outcome"] == HIT]
+def hits_in(rows: Rows, *outcomes: str) -> list[Row]:
+    """Return the rows that nothing speaks against so far, or those with other outcomes."""
+    return [row for row in rows if row["outcome"] in (outcomes or [HIT])]

@@ -4,6 +4,7 @@ say of the same prompts.
 If a vote is missing and the others are split, the row has no majority until the vote is there.
 """
 
+from argparse import Namespace
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import combinations, product
 from math import inf
@@ -17,6 +18,7 @@ from orbench.base.words import NO_CATEGORY, Json, Lines, Row, Texts, Words, opti
 from orbench.judging.kinds import Opinion
 from orbench.models.providers import Models, resolve
 from orbench.models.requests import Missing
+from orbench.models.substitutes import is_same_model
 from orbench.stats.agreement import Votes, krippendorffs_alpha, two_raters
 
 if TYPE_CHECKING:
@@ -50,21 +52,23 @@ def check_different(models: Models) -> None:
             )
 
 
-def independent(names: str, others: str) -> Models:
-    """Return the models of --confirm, if any. Raises UserError if one of them takes part in the
-    search. others: the models that do, comma-separated.
+def models_of_search(args: Namespace) -> tuple[Models, Models]:
+    """Return the models that take part in a search, and those of --confirm. Raises UserError if
+    one does both, as another version or at another endpoint, too.
     """
-    if not names:
-        return []
-    models = [*map(resolve, judges_named(names))]
-    check_different(models)
-    for model, other in product(models, map(resolve, judges_named(others))):
-        if model.id == other.id:
+    names = judges_named(f"{args.rewriter},{args.targets},{args.judges}")
+    searching = [*map(resolve, names)]
+    if not args.confirm:
+        return searching, []
+    confirming = [*map(resolve, judges_named(args.confirm))]
+    check_different(confirming)
+    for model, other in product(confirming, searching):
+        if is_same_model(model.id, other.id):
             raise UserError(
                 f"--confirm names {model.asked}, but {other.asked} takes part in the search; "
                 "name other models"
             )
-    return models
+    return searching, confirming
 
 
 def majority(votes: Words, judges: int, min_votes: int = 1) -> str | Missing:
