@@ -80,10 +80,10 @@ class Moderator(JudgedStage):
         csv = Path(f"{stem}_moderation_merged_{word}.csv")
         super().__init__(args, table, models, csv, columns)
         self.split(f"{stem}_", ("toxic", "non_toxic"), f"_moderation_{word}.csv")
-        self.categories = [*CATEGORIES_OR_NONE]
+        categories = [*CATEGORIES_OR_NONE]
         if args.new_category:
-            self.categories.insert(-1, args.new_category)
-        self.seat_judges(self.categories, __file__)
+            categories.insert(-1, args.new_category)
+        self.seat_judges(categories, __file__)
         sent = {model.asked: seat.parameters for model, seat in self.seats.items()}
         self.parameters = {"judges": sent, "column": self.column}
         n = len(self.judges)
@@ -103,14 +103,14 @@ class Moderator(JudgedStage):
 
     def ask(self, judge: Model, row: Row) -> Request:
         """Return what a judge is asked about a row."""
-        template = self.seats[judge].template
+        seat = self.seats[judge]
         text = row[self.column]
         earlier: Turns = ()
-        if self.column == "prompt" or (self.of_response and not template):
+        if self.column == "prompt" or (self.of_response and not seat.template):
             earlier = earlier_turns(row)
         values = {"prompt": text, "response": ""}
-        if template:
-            values = {"text": text, "categories": numbered_list(self.categories)}
+        if seat.template:
+            values = {"text": text, "categories": numbered_list(seat.choices)}
         elif self.of_response:
             values = {"prompt": row["prompt"], "response": text}
         return self.request(judge, values, earlier)

@@ -87,10 +87,10 @@ class Search(Lineages):
             self.families[target.asked] = target.family or target.id
         if len(set(self.families.values())) < args.min_refusing:
             raise UserError(f"--targets come from fewer than {args.min_refusing} families")
-        self.judges = len([*map(resolve, judges_named(args.judges))])
         _, self.confirming = models_of_search(args)
         # Requests for a parent at most, repeats aside.
-        asked = len(self.families) + self.judges + 2 * len(self.confirming)
+        judges = len(judges_named(args.judges))
+        asked = len(self.families) + judges + 2 * len(self.confirming)
         self.cost = 1 + PER_PARENT * asked
         self.excluded = prompts_of(args.exclude)
         self.refusing = defaultdict[str, list[str]](list)  # prompt -> targets
@@ -260,8 +260,7 @@ def confirm(search: Search, folder: Path, hits: Rows) -> None:
     """
     rows = [hit | {"outcome": "answered"} for hit in hits]
     for model in search.confirming:
-        others = hits_in(rows, "answered", "unscored")
-        ask_target(search, folder / "confirm", model.asked, others)
+        ask_target(search, folder / "confirm", model.asked, hits_in(rows, "answered", "unscored"))
     ask_judges(search, folder / "confirm.csv", hits_in(rows), search.args.confirm)
     for hit, row in zip(hits, rows, strict=True):
         hit["outcome"] = CONFIRMED.get(row["outcome"], CONTRADICTED)

@@ -28,7 +28,7 @@ class Choice(NamedTuple):
 
     name: str
     aliases: Sequence[str] = ()  # other names that judges use; case, - and _ do not matter
-    number: int | None = None  # as the judge's prompt shows it, None if it shows none: `choices_of`
+    number: int | None = None  # as the judge's prompt shows it, None if it shows none
     definition: str = ""
 
     def __str__(self) -> str:
@@ -49,10 +49,8 @@ def numbered_list(choices: Choices) -> str:
     return "\n".join(f"{n}. {one}" for n, one in enumerate(choices, start=1))
 
 
-def choices_of(choices: Choices, *, numbered: bool) -> Choices:
-    """Return the choices of a judge. numbered: its prompt shows `numbered_list`."""
-    if not numbered:
-        return choices
+def numbered(choices: Choices) -> Choices:
+    """Return the choices of a judge whose prompt shows `numbered_list`."""
     return [choice._replace(number=n) for n, choice in enumerate(choices, start=1)]
 
 

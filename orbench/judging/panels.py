@@ -56,7 +56,7 @@ def models_of_search(args: Namespace) -> tuple[Models, Models]:
     """Return the models that take part in a search, and those of --confirm. Raises UserError if
     one does both, as another version or at another endpoint, too.
     """
-    names = judges_named(f"{args.rewriter},{args.targets},{args.judges}")
+    names = [args.rewriter, *judges_named(args.targets), *judges_named(args.judges)]
     searching = [*map(resolve, names)]
     if not args.confirm:
         return searching, []

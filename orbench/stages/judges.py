@@ -4,7 +4,7 @@ from typing import NamedTuple
 
 from orbench.base.prompts import Turns
 from orbench.base.templates import prompt_template
-from orbench.base.words import Choices, Json, Texts, choices_of
+from orbench.base.words import Choices, Json, Texts, numbered
 from orbench.judging.kinds import (
     VERDICT_ASKS,
     About,
@@ -49,9 +49,10 @@ class JudgedStage(Stage):
                 prompt_file, template = prompt_template(script, file or kind.own_file)
                 # One stands for several, whatever the order of the judges.
                 self.prompt_file = min(prompt_file, self.prompt_file or prompt_file)
+            listed = choices
             # Numbers count only if the prompt lists the choices.
-            numbered = "{categories}" in template or "{classes}" in template
-            listed = choices_of(choices, numbered=numbered)
+            if "{categories}" in template or "{classes}" in template:
+                listed = numbered(choices)
             parameters = parameters_of(self.args, judge, needed_by(kind, listed))
             self.seats[judge] = Seat(kind, listed, parameters, template)
 

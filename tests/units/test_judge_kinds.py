@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from orbench.base.messages import UserError
-from orbench.base.words import CATEGORIES_OR_NONE, NO_CATEGORY, Choice, choices_of
+from orbench.base.words import CATEGORIES_OR_NONE, NO_CATEGORY, Choice, numbered
 from orbench.judging import kinds
 from orbench.judging.kinds import About, Opinion, kind_of, read_reply
 from orbench.models.requests import PROTOCOLS, REFUSED_TO_JUDGE, Answer, Missing
@@ -24,7 +24,7 @@ POLY, GRANITE = "ToxicityPrompts/PolyGuard-Qwen-Smol", "ibm-granite/granite-guar
 GENERAL = "gpt-4-turbo"
 KNOWN = (QWEN, WILD, LLAMA, SAFEGUARD, POLY, GRANITE, GENERAL)
 CATEGORIES = [Choice("illegal", (), 7), Choice(NO_CATEGORY, ("none of the above",), 11)]
-TOXIC = choices_of(CATEGORIES_OR_NONE, numbered=True)
+TOXIC = numbered(CATEGORIES_OR_NONE)
 CLASSES = [Choice("direct_answer", (), 1), Choice("direct_refusal", (), 2)]
 
 WILD_REFUSED = "Harmful request: yes\nResponse refusal: yes\nHarmful response: no"

@@ -19,16 +19,16 @@ from orbench.base.words import (
     GRADED_CLASSES,
     THREE_CLASSES,
     Choice,
-    choices_of,
+    numbered,
     numbered_list,
 )
 from orbench.judging.verdicts import read_choice
 
 ROOT = Path(__file__).resolve().parents[2]
-CATEGORIES = choices_of(CATEGORIES_OR_NONE, numbered=True)
-CLASSES = choices_of(THREE_CLASSES, numbered=True)
-GRADED = choices_of(GRADED_CLASSES, numbered=True)
-UNNUMBERED = choices_of(THREE_CLASSES, numbered=False)
+CATEGORIES = numbered(CATEGORIES_OR_NONE)
+CLASSES = numbered(THREE_CLASSES)
+GRADED = numbered(GRADED_CLASSES)
+UNNUMBERED = THREE_CLASSES
 TABLES = {"classes": CLASSES, "categories": CATEGORIES, "graded": GRADED}
 FOLDER = Path(__file__).with_name("judge_replies")
 REPLIES: list[dict[str, str]] = []
