@@ -34,12 +34,18 @@ _MARK = (
 # What others say: the characters of a story, a phrase under discussion. The mark comes before the
 # look behind it: the search for one character is fast.
 _QUOTE = re.compile(r'["“](?<!^.)(?<!\w.)(?=\S)[^"“”\n]{1,300}(?<=\S)["”]')
-# At the beginning, without its first mark: "I cannot," said Sue. Elsewhere: three lines that begin
-# with speakers. Both behind a line break, as the search for one character is fast.
+# Lines of a dialogue begin with a name. A model that goes on as "User" and "Bot" speaks itself.
+_LINE = (
+    r"[*_]*(?!AI|Answer|Assistant|Bot|Chat|Claude|Gemini|Human|Model|Response|System|User)"
+    r"([A-Z][\w' ]{0,20})[*_]*:[*_]* .*"
+)
+# At the beginning, without its first mark: "I cannot," said Sue. Elsewhere: speakers of whom the
+# first one speaks again; labels such as "Reason" stand there once. Both behind a line break, as the
+# search for one character is fast.
 _SPEECH = re.compile(
-    r"""\n(?<=\A\n)[^"“”\n]{1,300}?[,.!?…]["”'’](?: ?(?=[A-Za-z])|\s*(?=["“]))"""
-    r"|(?:\n+[*_]*(?!AI|Answer|Assistant|Note|Policy|Reason|Refusal|Response|Status|Warning)"
-    r"[A-Z][\w' ]{0,20}[*_]*:[*_]* .*){3,}"
+    r"""\n(?<=\A\n)[^"“”\n]{1,300}?(?:[,!?…]["”'’] ?(?=[a-z])|,["”'’] (?=[A-Z])"""
+    r"""|[.!?…]["”] (?=(?:He|She|His|Her)\b)|[,.!?…]["”]\s+(?=["“][^"“”\n]{1,300}["”] ?[a-z]))"""
+    rf"|\n+{_LINE}(?:\n+(?![*_]*\1){_LINE})+?\n+[*_]*\1[*_]*:.*(?:\n+{_LINE})*"
 )
 SENTENCE = re.compile(r"[^.!?\n]+[.!?]*")
 
