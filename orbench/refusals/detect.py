@@ -62,7 +62,6 @@ PLAIN_NO_IN_ESSAY = 1.3
 
 # How the names of some rules begin.
 LEAD_IN = "lead-in:"
-LANGUAGE = "language:"
 
 
 class Verdict(NamedTuple):
@@ -71,11 +70,7 @@ class Verdict(NamedTuple):
     kind: str  # a key of REFUSAL_CLASSES
     rule: str  # the rule that decided, e.g. "api:content_filter", "apology+cannot-help"; or ""
     certain: bool = False  # at most one in a hundred of these is wrong
-
-    @property
-    def language(self) -> str:
-        """Return the language of a response that the rules do not read, "" if they do."""
-        return self.rule.partition(LANGUAGE)[2] if self.kind == "undetermined" else ""
+    language: str = ""  # ISO 639, of a response that the rules do not read
 
 
 UNDETERMINED = Verdict("undetermined", "")
@@ -129,7 +124,7 @@ def classify(
     # A sentence that the rules know: no other language has one.
     in_english = any(found.direct or found.rule in rules.SENTENCE_RULES for found in reading.found)
     if not in_english and (language := other_language(answer.lstrip()[:_WINDOW])):
-        return Verdict("undetermined", LANGUAGE + language)
+        return Verdict("undetermined", "", language=language)
     return judged(reading, veto_weights())
 
 

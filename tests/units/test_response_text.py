@@ -9,7 +9,7 @@ from orbench.base.words import Row
 from orbench.judging.kinds import Opinion
 from orbench.judging.responses import without_judge
 from orbench.models.requests import Missing
-from orbench.refusals.detect import classify
+from orbench.refusals.detect import Verdict, classify
 from orbench.refusals.text import answer_of, folded, from_first_word, unquoted
 
 FILE = Path(__file__).with_name("response_texts.toml")
@@ -30,7 +30,7 @@ def test_what_only_looks_like_thinking_is_part_of_it() -> None:
 def test_a_response_cut_off_in_its_thinking_has_no_answer() -> None:
     for text in TEXTS["cut_off"]:
         assert answer_of(text) == ("", False)
-        assert classify(text) == ("undetermined", "cut-off:thinking", False)
+        assert classify(text) == Verdict("undetermined", "cut-off:thinking")
 
 
 def test_the_first_word_stands_behind_the_marks_of_templates() -> None:
