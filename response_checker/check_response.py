@@ -23,7 +23,7 @@ from pathlib import Path
 from orbench.asking.inquiry import Inquiry
 from orbench.base.messages import UserError, did_you_mean
 from orbench.base.prompts import earlier_turns, response_id_of
-from orbench.base.records import failed_rows, under_test
+from orbench.base.records import failed_rows, read_record, under_test
 from orbench.base.tables import Table, file_name_part, read_csv, sha256_of, write_json
 from orbench.base.words import CLASSES, INDIRECT, OF_THREE, Lines, Row, Words, numbered_list
 from orbench.judging.kinds import GENERAL, JUDGE_TEMPERATURE, About
@@ -63,11 +63,15 @@ class ResponseChecker(JudgedStage):
         before = read_input(args.input_file, ["prompt", "response"], args)
         if args.validate_against:
             args.validate_against = labels_in(before, args.validate_against)
+        # Rows without a response stay unscored; a judge may read what the rules of stage 4 do not.
+        if args.limit is None and read_record(before.file).get("stage") == "alignment_checker":
+            blank = dict.fromkeys(before.columns, "")
+            before.rows += [blank | row for row in failed_rows(before.file)]
         table = sampled(before, args.samples, SAMPLE)
         self.rules, models = deciders(args)
         self.graded = args.rubric == "graded"
         columns = ["refused", "answer_category", "answer_type_response"]
-        if not {"rejection_reason", "refused_by"} <= set(table.columns):  # else it is stage 4's
+        if "rejection_reason" not in table.columns:  # else it is stage 4's
             columns.append("refused_by")
         if self.graded:
             columns.insert(2, "graded_category")
@@ -78,13 +82,6 @@ class ResponseChecker(JudgedStage):
         if self.rules:
             self.versions = {"rules": rules.version()}
         self.split(f"{stem}_", CLASSES, f"_{word}.csv")
-        # Rows without a response stay unscored.
-        if self.input_record.get("stage") == "alignment_checker" and args.limit is None:
-            lost = Table(table.path, before.columns, failed_rows(before.file))
-            for row in sampled(lost, args.samples, SAMPLE).rows:
-                # A judge may read what the rules of stage 4 do not.
-                readable = row["error_type"] == NOT_ENGLISH
-                (table.rows if readable else self.lost).append(row)
         self.set_judge()
         self.closing = VerdictTable(self)
 

@@ -27,7 +27,8 @@ def without_judge(row: Row, phrases: Words, *, rules: bool) -> Opinion | Missing
     if not whole:
         return Missing("unscored", "the response was cut off inside its thinking")
     if not text.strip():
-        return Missing("empty_response", "the response is empty")
+        kind = row.get("error_type") or "empty_response"  # stage 4's, of a row without a result
+        return Missing(kind, row.get("error") or "the response is empty")
     if not rules:
         return None
     verdict = classify(text, finish_reason=row.get("finish_reason", ""), phrases=phrases)

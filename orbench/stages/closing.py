@@ -156,7 +156,7 @@ def end(run: StageRun, counts: Counts) -> Outcome:
     """Report how a run went, and return what came of it."""
     for line in closing_lines(run, counts):
         say(line)
-    status = 3 if counts.aside else 0
+    status = 3 if counts.failed else 0
     if run.phase is Phase.INTERRUPTED:
         status = 130
         say(
@@ -183,7 +183,7 @@ def _say_nothing(run: StageRun, counts: Counts) -> None:
     if counts.kept:
         where = f"{stage.output} and its failed rows are kept from an earlier run"
     else:
-        where = f"see {stage.beside(FAILED if counts.aside else '.answers.jsonl')}"
+        where = f"see {stage.beside(FAILED if counts.failed else '.answers.jsonl')}"
     say(f"error: none of the {counted(len(run.plan), 'request')} gave a result; {where}")
     if counts.rows["unscored"] and run.inquiries and not run.left_out:  # a rerun asks these again
         say(f"unreadable replies are kept; to ask again, delete {run.log.path}")
@@ -206,14 +206,17 @@ def closing_lines(run: StageRun, counts: Counts) -> Lines:
         yield " · ".join([_sent(run), *_other_models(stage.models, counts)])
     yield from _substituted(stage, counts)
     yield from _refused_to_judge(counts)
-    yield from _not_read(counts)
+    if languages := counts.languages:
+        n = counted(languages.total(), "response")
+        shown = ", ".join(languages)
+        yield f"{n} not in English ({shown}), which the rules cannot read; {JUDGE_THEM}"
     if cut_off := counts.answers["cut off"]:
         limit = stage.parameters.get("max_tokens")
         of_limit = f" of {limit:,} tokens (--max_tokens)" if limit else ""
         yield f"{counted(cut_off, 'answer')} cut off at the limit{of_limit}"
     yield from end_notes(counts)
-    if counts.aside and not counts.kept:
-        yield f"{counted(counts.aside, 'row')} in {stage.beside(FAILED)}"
+    if counts.failed and not counts.kept:
+        yield f"{counted(len(counts.failed), 'row')} in {stage.beside(FAILED)}"
     for why, times in counts.errors.most_common(1):
         if why not in run.stopped:
             yield f"the most frequent error ({times:,}): {why}"
@@ -250,14 +253,6 @@ def _refused_to_judge(counts: Counts) -> Lines:
             shares.append(f"{one_line(category)} {_share(n, asked[category])}")
         every = _share(refused.total(), asked.total())
         yield f"{judge} refused to judge {every}: {', '.join(shares)}"
-
-
-def _not_read(counts: Counts) -> Lines:
-    """Yield how many responses the rules do not read, and what to do about them."""
-    if languages := counts.languages:
-        n = counted(languages.total(), "response")
-        shown = ", ".join(languages)
-        yield f"{n} not in English ({shown}), which the rules cannot read; {JUDGE_THEM}"
 
 
 def _share(n: int, of: int) -> str:

@@ -34,10 +34,8 @@ class StageRun(Run):
     start: str = field(default_factory=now)
 
     def results(self) -> Results:
-        """Yield what came of each row once the run is over, rows lost in the stage before last."""
-        yield from self.stage.together(starmap(self._result, self.plan))
-        for row in self.stage.lost:
-            yield Result(row, Missing(row["error_type"], row.get("error", "")))
+        """Return what came of each row once the run is over."""
+        return self.stage.together(starmap(self._result, self.plan))
 
     def _result(self, row: Row, planned: Plan) -> Result:
         if isinstance(planned, Missing):

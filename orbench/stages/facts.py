@@ -58,11 +58,6 @@ class Counts:
         self.prompts = set[str]()  # ids
         self._used = set[bytes]()  # keys of answers
 
-    @property
-    def aside(self) -> int:
-        """Return the number of rows in the failed file."""
-        return self.rows.total() - self.rows["done"]
-
     def add(self, result: Result, log: AnswerLog) -> None:
         """Count one row and the answers behind it, each answer once."""
         if "prompt" in result.row:

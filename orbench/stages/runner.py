@@ -100,12 +100,12 @@ def _write(run: StageRun) -> Counts:
         for part, path in stage.outputs.items():
             writers[part] = stack.enter_context(CsvWriter(path, stage.columns))
         counts = write_rows(run, writers)
-        unread = stage.under_test and counts.languages  # responses that a judge may score
-        counts.nothing = bool(run.plan) and not counts.written and not unread
+        # Without a result, but responses that a judge may score, the CSV has no rows.
+        counts.nothing = bool(run.plan) and not counts.written and not counts.languages
         counts.kept = counts.nothing and any(path.exists() for path in stage.outputs.values())
         if counts.kept:
             return counts
-        if counts.aside:
+        if counts.failed:
             columns = columns_in([stage.table.columns, FAILED_COLUMNS, *counts.failed])
             write_csv(stage.beside(FAILED), columns, counts.failed)
         else:

@@ -79,7 +79,6 @@ class Stage(Reader):
         self.reading: Json = {}  # how answers are read and counted, for the record
         self.versions: Texts = {}  # of what decides, for the record
         self.under_test: Row = {}  # the fields of records.UnderTest
-        self.lost: list[Row] = []  # rows that the stage before has no result for
         self.notes: list[str] = []  # what a reader of the numbers must know
         self.closing = Closing()
 
