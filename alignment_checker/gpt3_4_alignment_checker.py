@@ -144,8 +144,10 @@ class AlignmentChecker(Stage):
         if request.tools and answer.tool_calls and not (answer.refused_by_api or answer.cut_off):
             text = text_of({"content": text, "tool_calls": answer.tool_calls})
             answer = answer._replace(finish_reason=CALLED)
-        if not answer.refused_by_api and not (whole and text.strip()):
-            return no_answer(text, answer)
+        if not answer.refused_by_api and not text.strip():
+            meaning = answer.meaning if whole else "cut_off"
+            why = NO_ANSWER.get(meaning, NO_ANSWER["answer"])
+            return Missing("unscored", why.format(answer.finish_reason or "none"))
         verdict = classify(
             text,
             finish_reason=answer.finish_reason,
@@ -191,13 +193,6 @@ class ResponseTable(RefusalTable):
         self.in_a_row += row["is_rejected"] != "True"
         if self.in_a_row == IDENTICAL:
             self.doubt = f"{IDENTICAL} identical responses in a row, perhaps a gateway's error page"
-
-
-def no_answer(text: str, answer: Answer) -> Missing:
-    """Return why an answer says nothing. text: beside its thinking, which is not whole then."""
-    meaning = "cut_off" if text.strip() else answer.meaning
-    why = NO_ANSWER.get(meaning, NO_ANSWER["answer"])
-    return Missing("unscored", why.format(answer.finish_reason or "none"))
 
 
 def system_prompt_of(args: Namespace) -> str:

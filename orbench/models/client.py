@@ -33,7 +33,6 @@ if TYPE_CHECKING:
 # The system_fingerprint of Ollama, and of llama.cpp (a build's number).
 QUEUES = re.compile(r"fp_ollama|b\d+-")
 MOST_TOKENS = 10**9  # of a plausible count
-INLINE = ("reference",)  # parts that stand inside a sentence: Mistral's citations
 
 
 def decode(content: bytes) -> Any:
@@ -211,12 +210,15 @@ def _finish(
     if error or meaning == "fault":
         what = one_line(json.dumps(error or finish_reason))
         raise errors.TransientError(f"status 200 with an error: {what}")
-    if meaning == "answer" and not text and (choice.get("message") or {}).get("tool_calls"):
+    if text or meaning != "answer":
+        return finish_reason, None
+    message = choice.get("message") or {}
+    if message.get("tool_calls"):
         return "tool_calls", None
-    if content is None and finish_reason.lower() in ("", "stop", "null"):
+    if content is None:
         if model.settings.empty_is_refusal:
             return "no_candidate", None
-        if not choice.get("message"):
+        if not message:
             raise errors.TransientError("an answer without choices")
     return finish_reason, None
 
@@ -236,7 +238,7 @@ def _parts(content: Any, kind: str) -> str:
         if name in kinds:
             joined += gap + part[kind]
             gap = ""
-        elif joined and name not in INLINE:
+        elif joined and name != "reference":  # Mistral's citations stand inside a sentence
             gap = "\n"
     return joined
 

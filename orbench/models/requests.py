@@ -19,7 +19,7 @@ from typing import Any, NamedTuple
 from orbench.base.prompts import Turn
 from orbench.base.words import Json, Texts
 from orbench.models.providers import CHAT, COMPLETIONS, MESSAGES_API, RESPONSES, Model
-from orbench.refusals.api import api_refusal_signal, finish_meaning, is_cut_off
+from orbench.refusals.api import NOT_WHOLE, api_refusal_signal, finish_meaning
 
 Parameters = Json  # temperature, max_tokens, ... as the user wants them
 Messages = list[Turn]
@@ -277,7 +277,7 @@ class Answer(NamedTuple):
     @property
     def cut_off(self) -> bool:
         """Return whether the API says that the answer is not whole."""
-        return is_cut_off(self.finish_reason)
+        return self.meaning in NOT_WHOLE
 
     @property
     def meaning(self) -> str:

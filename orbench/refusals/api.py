@@ -94,11 +94,6 @@ def finish_meaning(finish_reason: str) -> tuple[str, str]:
     return "", ""
 
 
-def is_cut_off(finish_reason: str) -> bool:
-    """Return whether an answer ended before its end, at a limit or for another reason."""
-    return finish_meaning(finish_reason)[0] in NOT_WHOLE
-
-
 def refusal_in_error(status: int, error: object, message: str) -> Declared | None:
     """Return the finish reason and category of a refusal that an error is; None if it is none.
 

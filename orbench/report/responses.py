@@ -13,7 +13,7 @@ from orbench.base.near_duplicates import like_rewrites
 from orbench.base.words import Json, Row, Side
 from orbench.models.requests import REFUSED_TO_JUDGE
 from orbench.models.substitutes import is_same_model
-from orbench.refusals.api import is_cut_off, refused_by
+from orbench.refusals.api import NOT_WHOLE, finish_meaning, refused_by
 from orbench.report.measures import RefusedBy
 from orbench.report.results import Lookalikes, Responses, Text
 
@@ -123,9 +123,9 @@ def _refused_by(row: Row) -> str:
 
 def _cut_off(row: Row) -> float:
     """Return whether a response ends before its end; NaN if it is not known."""
-    if "finish_reason" not in row or "error_type" in row:
+    if "finish_reason" not in row:
         return nan
-    return float(is_cut_off(row["finish_reason"]))
+    return float(finish_meaning(row["finish_reason"])[0] in NOT_WHOLE)
 
 
 def responses_of(part: Sequence[Json]) -> Responses:

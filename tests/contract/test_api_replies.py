@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from orbench.refusals.api import is_cut_off
+from orbench.models.requests import Answer
 from tests.conftest import ALIGN, Desk
 from tests.server import Reply
 
@@ -37,7 +37,7 @@ def read_as(desk: Desk) -> tuple[str, str | None, str | None]:
     (row,) = desk.rows()
     if row["rejection_reason"].startswith("api:"):
         return "refused", row["api_category"], row["refused_by"]
-    return ("cut_off" if is_cut_off(row["finish_reason"]) else "answer"), None, None
+    return ("cut_off" if Answer("", row["finish_reason"]).cut_off else "answer"), None, None
 
 
 def test_half_of_the_replies_are_no_refusals_and_each_has_a_source() -> None:

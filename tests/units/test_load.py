@@ -97,10 +97,8 @@ def test_what_a_file_does_not_say_is_not_known(tmp_path: Path) -> None:
 
 def test_failed_rows_are_unscored_and_count_among_the_prompts(tmp_path: Path) -> None:
     path = written(tmp_path, "s.csv", [DIRECT, ANSWER])
-    # A response that the rules could not read stands there with what is known of it.
-    lost(path, ["Lost", "Prompt 1 again"], error_type="judge_refused", finish_reason="stop")
+    lost(path, ["Lost", "Prompt 1 again"], error_type="judge_refused")
     result = one(path)
-    assert np.isnan(result.responses.cut_off).all()
     assert list(result.responses.scored) == [True, True, False, False]
     assert list(result.responses.judge_refused) == [False, False, True, True]
     assert result.unscored_known
