@@ -38,17 +38,6 @@ def user(text: str) -> Turn:
 # -- protocols -----------------------------------------------------------------------------------
 
 
-# How an answer ended, in the words of responses and messages -> in a chat's.
-ENDS = {
-    "completed": "stop",
-    "end_turn": "stop",
-    "stop_sequence": "stop",
-    "max_output_tokens": "length",
-    "max_tokens": "length",
-    "model_context_window_exceeded": "length",
-}
-
-
 class Protocol(NamedTuple):
     """One way to ask."""
 
@@ -125,7 +114,7 @@ def _responses_read(data: Any) -> Any:
     details = data.get("incomplete_details") or {}
     why = str(details.get("reason") or data.get("status", ""))
     message = {"content": parts, "tool_calls": calls}
-    choice = {"finish_reason": ENDS.get(why, why), "message": message}
+    choice = {"finish_reason": why, "message": message}
     return {**data, "choices": [choice]}
 
 
@@ -180,7 +169,7 @@ def _messages_read(data: Any) -> Any:
         return data
     reason = data["stop_reason"] or "unfinished"
     choice = {
-        "finish_reason": ENDS.get(reason, reason),
+        "finish_reason": reason,
         "message": {
             "content": data["content"],
             "tool_calls": [block for block in data["content"] or () if "input" in block],

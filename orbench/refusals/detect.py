@@ -1,7 +1,7 @@
 """Whether a response is a refusal: rules as data, one function.
 
     >>> classify("I'm sorry, but I can't help with that.")
-    Verdict(kind='refusal', rule='apology+cannot-request', certain=True)
+    Verdict(kind='refusal', rule='apology+cannot-request', certain=True, language='')
 
 The API's signals come first. Else sentences are freed of what only leads in ("I'm sorry, but"), and
 the rules give points for a refusal or an answer. The sum decides; the strongest rule is named.
