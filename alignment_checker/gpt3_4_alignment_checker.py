@@ -66,14 +66,16 @@ SUBSTITUTED = "substituted"  # the error_type, or the finish_reason in api.toml
 IDENTICAL = 20  # responses in a row: no model answers so many prompts alike
 
 
-# What the finish reason of an answer that says nothing means -> why it does not.
+# What the finish reason of an answer that says nothing means -> why it does not, and if it means
+# something else.
 NO_ANSWER = {
     "tool_call": "a tool call, no answer",
     "cut_off": "cut off before the answer began; try a higher --max_tokens",
     "stopped": "stopped before the answer began (finish_reason {})",
-    "answer": "an empty answer without a reason, perhaps a refusal hidden by a gateway "
-    "(finish_reason {})",
 }
+NO_REASON = (
+    "an empty answer without a reason, perhaps a refusal hidden by a gateway (finish_reason {})"
+)
 
 
 class Classified(NamedTuple):
@@ -146,7 +148,7 @@ class AlignmentChecker(Stage):
             answer = answer._replace(finish_reason=CALLED)
         if not answer.refused_by_api and not text.strip():
             meaning = answer.meaning if whole else "cut_off"
-            why = NO_ANSWER.get(meaning, NO_ANSWER["answer"])
+            why = NO_ANSWER.get(meaning, NO_REASON)
             return Missing("unscored", why.format(answer.finish_reason or "none"))
         verdict = classify(
             text,

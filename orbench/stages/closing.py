@@ -37,7 +37,6 @@ SUBSTITUTED = {
 }
 
 SCRIPTED_NOTE = "scripted model: fixed texts, not a real model's; this measures nothing"
-JUDGE_THEM = "ask a judge: --check_model=rules+MODEL, or --judge=rules+MODEL of measure.py"
 SCRIPTED_INPUT_NOTE = "prompts of the scripted model, written by hand; responses of a real model"
 
 
@@ -208,8 +207,10 @@ def closing_lines(run: StageRun, counts: Counts) -> Lines:
     yield from _refused_to_judge(counts)
     if languages := counts.languages:
         n = counted(languages.total(), "response")
-        shown = ", ".join(languages)
-        yield f"{n} not in English ({shown}), which the rules cannot read; {JUDGE_THEM}"
+        yield (
+            f"{n} not in English ({', '.join(languages)}), which the rules cannot read; "
+            "ask a judge: --check_model=rules+MODEL, or --judge=rules+MODEL of measure.py"
+        )
     if cut_off := counts.answers["cut off"]:
         limit = stage.parameters.get("max_tokens")
         of_limit = f" of {limit:,} tokens (--max_tokens)" if limit else ""
