@@ -32,11 +32,12 @@ _MARK = (
     rf"|[\W_]+?(?={_TEMPLATE}|[^\W_]|$)"
 )
 # What others say: the characters of a story, a phrase under discussion. The mark comes before the
-# look behind it: the search for one character is fast.
-_QUOTE = re.compile(r'["“](?<!^.)(?<!\w.)(?=\S)[^"“”\n]{1,300}(?<=\S)["”]')
+# look behind it: the search for one character is fast. A value in JSON is no quote.
+_QUOTE = re.compile(r'["“](?<!^.)(?<!\w.)(?<!": .)(?<!":.)(?=\S)[^"“”\n]{1,300}(?<=\S)["”]')
 # Lines of a dialogue begin with a name. A model that goes on as "User" and "Bot" speaks itself.
 _LINE = (
-    r"[*_]*(?!AI|Answer|Assistant|Bot|Chat|Claude|Gemini|Human|Model|Response|System|User)"
+    r"[*_]*(?!AI|Answer|Assistant|Bot|Chat|Claude|Gemini|Human|Model|Response|System|User"
+    r"|(?:A|I|Me|Q|We|You)\b)"
     r"([A-Z][\w' ]{0,20})[*_]*:[*_]* .*"
 )
 # At the beginning, without its first mark: "I cannot," said Sue. Elsewhere: speakers of whom the
