@@ -56,13 +56,14 @@ class ResponseChecker(JudgedStage):
     """Stage 5."""
 
     name = "response_checker"
-    replaced = ("refused_by",)
     about = About.REFUSAL
 
     def __init__(self, args: Namespace) -> None:
         before = read_input(args.input_file, ["prompt", "response"], args)
         if args.validate_against:
             args.validate_against = labels_in(before, args.validate_against)
+        if {"rejection_reason", "refused_by"} <= set(before.columns):  # by the verdicts of stage 4
+            before.columns.remove("refused_by")
         # Rows without a response stay unscored; a judge may read what the rules of stage 4 do not.
         if args.limit is None and read_record(before.file).get("stage") == "alignment_checker":
             blank = dict.fromkeys(before.columns, "")
@@ -70,9 +71,7 @@ class ResponseChecker(JudgedStage):
         table = sampled(before, args.samples, SAMPLE)
         self.rules, models = deciders(args)
         self.graded = args.rubric == "graded"
-        columns = ["refused", "answer_category", "answer_type_response"]
-        if "rejection_reason" not in table.columns:  # else it is stage 4's
-            columns.append("refused_by")
+        columns = ["refused", "answer_category", "answer_type_response", "refused_by"]
         if self.graded:
             columns.insert(2, "graded_category")
         stem = f"{table.path.stem}_response_check"

@@ -87,8 +87,7 @@ def _compared(stage: Stage) -> tuple[int, int]:
     of this input have no result.
     """
     rows = stage.written()
-    kept = [name for name in stage.table.columns if name not in stage.replaced]
-    columns = [name for name in kept if rows and name in rows[0]]
+    columns = [name for name in stage.table.columns if rows and name in rows[0]]
     if not columns:
         return 0, 0
     cells_of = itemgetter(*columns)

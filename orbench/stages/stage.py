@@ -58,12 +58,10 @@ class Stage(Reader):
     """One stage script subclasses this; see the methods.
 
     name: the folder. panel: several judges, so that `rows` sees missing votes among the others.
-    replaced: columns of the input that have other values in the output.
     """
 
     name = ""
     panel = False
-    replaced: Words = ()
 
     def __init__(self, args: Any, table: Table, models: Models, csv: Path, columns: Words) -> None:
         """csv: the output, unless --output_path names another. columns: of it. Raises UserError."""
