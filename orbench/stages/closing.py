@@ -275,18 +275,11 @@ def _sent(run: StageRun) -> str:
 
 
 def _other_models(models: Models, counts: Counts) -> Lines:
-    """Yield which models may be others, and which changed during the run."""
+    """Yield the ids of models that may be others, or that changed during the run."""
     for model in models:
         answers = counts.served_by[model.asked] - counts.substituted
-        ids = set()
-        names = []
-        for name, n in sorted(answers.items()):
-            if name:
-                ids.add(name.partition(" via ")[0])
-                names.append(f"{one_line(name)} ({n:,})")
-        shown = ", ".join(names)
-        if not all(is_same_model(model.id, id_) for id_ in ids):
-            n = answers.total() - answers[""]
-            yield f"{n:,} answered by {shown} instead of {model.id}"
-        elif len(ids) > 1:
-            yield f"{model.id} answered as {shown}"
+        names = [name for name in sorted(answers) if name]
+        ids = {name.partition(" via ")[0] for name in names}
+        if len(ids) > 1 or not all(is_same_model(model.id, id_) for id_ in ids):
+            shown = [f"{one_line(name)} ({answers[name]:,})" for name in names]
+            yield f"{model.id} answered as {', '.join(shown)}"
