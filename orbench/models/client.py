@@ -78,7 +78,8 @@ class Client:
             raise errors.TimedOut(f"no answer in {self.timeout:g} s") from None
         except openai.APIStatusError as error:
             headers = error.response.headers
-            reply = errors.reply_of(error.status_code, error.body, model, headers)
+            sent = str(request.messages)
+            reply = errors.reply_of(error.status_code, error.body, model, headers, sent)
             if reply.refused is None and self.adaptation.learns(model, reply, values):
                 self.sent_again += 1
                 return await self.send(request)

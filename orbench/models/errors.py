@@ -91,6 +91,7 @@ class ErrorReply(NamedTuple):
     status: int
     error: Json  # see `error_in`
     headers: Mapping[str, str] = {}
+    sent: str = ""  # the texts of the request, which an error may quote
 
     @property
     def message(self) -> str:
@@ -129,9 +130,11 @@ def reason_in(value: Any) -> str:
     return ": ".join(dict.fromkeys(filter(None, reasons)))
 
 
-def reply_of(status: int, body: Any, model: Model, headers: Any = None) -> ErrorReply:
+def reply_of(
+    status: int, body: Any, model: Model, headers: Any = None, sent: str = ""
+) -> ErrorReply:
     """Return an error status with what its body, JSON or a bare text, says."""
-    return ErrorReply(status, error_in(cleaned(body, key_of(model))), headers or {})
+    return ErrorReply(status, error_in(cleaned(body, key_of(model))), headers or {}, sent)
 
 
 @contextmanager
@@ -164,7 +167,8 @@ def fault_of(reply: ErrorReply, model: Model) -> Exception:
         return Fatal(f"{model.address} redirects requests ({status}); give the final --base_url")
     key = model.key_variable or "--api_key_env"
     error = [reply.error, {"code": reply.error.get("param")}]
-    entry = entry_of(_TABLES["errors"], status, error, reply.message)
+    sent = reply.sent if status < 429 else ""  # else the server has hardly read it
+    entry = entry_of(_TABLES["errors"], status, error, reply.message, sent)
     if entry:
         line = _TABLES["told"][entry["means"]].format(
             provider=model.provider, reason=reason, key=key, id=model.id, address=model.address
