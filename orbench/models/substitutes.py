@@ -17,6 +17,8 @@ SERIES = toml_beside(__file__)["series"]
 SIZE = r"(?<![a-z\d.])(?:\d+x)?\d+(?:\.\d+)?b(?![a-z\d])|(?<!\d)\d{3}m(?![a-z\d])"
 # 3.5, 3-5, v3p5, 35, 4o; 4.0 is 4. Dates have more digits.
 VERSION = r"[vkmrx]?([1-9])(?:[-._:p]?([1-9]\d?))?(o?)(?![a-z\d]|\.[1-9])"
+# A model that was trained to judge: in other ids of its series this finds "", which differs.
+GUARD = r"^(?:.*(guard|shield|moderation|-cls\b)[^/]*$)?"
 
 
 def is_substituted(model: Model, answer: Answer) -> bool:
@@ -39,7 +41,7 @@ def is_same_model(asked: str, returned: str) -> bool | None:
     for series in shared:
         pattern, *words = SERIES[series]
         between = "|".join(words)
-        patterns += [f"(?:{pattern})(?:[-_. :]|{between})*{VERSION}", *words]
+        patterns += [f"(?:{pattern})(?:[-_. :]|{between})*{VERSION}", GUARD, *words]
     if any(_differ(pattern, names) for pattern in patterns):
         return False
     return bool(shared) or asked == returned or None

@@ -113,7 +113,7 @@ def _unranked(record: Record, judges: Words, certain: float) -> Lines:
     said = _in(record, "under_test", "unranked")
     if said:
         yield said
-    id_ = under_test(record).id
+    id_ = under_test(record).id  # ids that do not tell leave no result out
     if id_ and any(is_same_model(id_, judge) for judge in judges):
         yield "judged by itself"
     elif not judges and certain < CERTAIN:

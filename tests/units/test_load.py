@@ -218,13 +218,17 @@ def test_without_a_record_much_is_unknown_but_the_rows_in_the_failed_file(tmp_pa
 def test_several_models_that_answered_are_told_the_most_frequent_first(tmp_path: Path) -> None:
     tested = {"under_test": {"asked": "a", "id": "gpt-4o"}}
     found = []
-    for served in (["gpt-5 via x", "o1", "gpt-5", ""], ["gpt-4o-2024-08-06"] * 4):
+    for served in (
+        ["gpt-5 via x", "o1", "gpt-5", ""],
+        ["gpt-4o-2024-08-06"] * 4,
+        ["my-deployment"] * 4,
+    ):
         columns = {"served_by": served}
         result = one(written(tmp_path, "s.csv", [DIRECT] * 4, columns=columns, **tested))
         found.append(f"{result.ids} {result.cautions}")
     # Where another one answered, the one asked counts, too.
     assert found[0] == "gpt-4o gpt-5 o1 ('answered by gpt-5 (2 rows), o1 (1 row)',)"
-    assert found[1] == "gpt-4o-2024-08-06 ()"
+    assert found[1:] == ["gpt-4o-2024-08-06 ()", "my-deployment ()"]
 
 
 @pytest.mark.parametrize("side", ["over_refusal", "", "toxic"])
