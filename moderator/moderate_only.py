@@ -33,7 +33,6 @@ from orbench.judging.panels import (
     ModerationColumns,
     agreement_lines,
     check_different,
-    family_notes,
     judges_named,
 )
 from orbench.models.providers import Model
@@ -92,7 +91,6 @@ class Moderator(JudgedStage):
             parser().error(f"--min_votes {self.min_votes} exceeds the number of judges ({n})")
         self.reading = {"min_votes": self.min_votes}
         self.closing = Votes(self)
-        self.notes += family_notes(models, self.input_record)
 
     def inquiries(self, row: Row) -> Plan:
         if empty := empty_cell(row, self.column):

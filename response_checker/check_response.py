@@ -27,7 +27,6 @@ from orbench.base.records import failed_rows, read_record, under_test
 from orbench.base.tables import Table, file_name_part, read_csv, sha256_of, write_json
 from orbench.base.words import CLASSES, INDIRECT, OF_THREE, Lines, Row, Words, numbered_list
 from orbench.judging.kinds import GENERAL, JUDGE_TEMPERATURE, About
-from orbench.judging.panels import family_notes
 from orbench.judging.responses import NO_INDIRECT, RUBRICS, without_judge
 from orbench.models.providers import Models
 from orbench.models.requests import NOT_ENGLISH, Missing
@@ -90,7 +89,6 @@ class ResponseChecker(JudgedStage):
         prompt_file, classes = RUBRICS[args.rubric]
         self.listed = numbered_list(classes)
         self.seat_judges(classes, __file__, prompt_file)
-        self.notes += family_notes(self.models, self.input_record)
         kind = GENERAL
         for seat in self.seats.values():  # of the judge, if there is one
             kind = seat.kind

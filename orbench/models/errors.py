@@ -1,6 +1,5 @@
 """What can go wrong with a request, and what an error status means for it and for the run."""
 
-import math
 import os
 import re
 import time
@@ -71,13 +70,10 @@ class Fatal(Exception):
 
 
 _TABLES = toml_beside(__file__)
-WAITS = {"retry-after-ms": 0.001, "retry-after": 1.0}  # header -> seconds in its unit
 UNITS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0}
+DURATION = r"(?:\d+(?:\.\d+)?\s*(?:ms|[smh])[a-z]*[\s,]*)+"
 # In an error: "try again in 1m30s", or Google's RetryInfo.
-WAIT = (
-    r"(?:try again in|retry (?:in|after)|retrydelay)\W*"
-    r"((?:\d+(?:\.\d+)?\s*(?:ms|[smh])[a-z]*[\s,]*)+)"
-)
+WAIT = rf"(?:try again in|retry (?:in|after)|retrydelay)\W*({DURATION})"
 LONG_KEY = 8  # characters; a shorter key can be a part of a word, and is masked as a whole one
 PLACEHOLDERS = ("", "none", "empty")  # keys that are none; judges say "none" too
 # What reading JSON raises that has another shape than expected.
@@ -166,13 +162,10 @@ def fault_of(reply: ErrorReply, model: Model) -> Exception:
     if status < 400:
         return Fatal(f"{model.address} redirects requests ({status}); give the final --base_url")
     key = model.key_variable or "--api_key_env"
-    error = [reply.error, {"code": reply.error.get("param")}]
     sent = reply.sent if status < 429 else ""  # else the server has hardly read it
-    entry = entry_of(_TABLES["errors"], status, error, reply.message, sent)
+    entry = entry_of(_TABLES["errors"], status, reply.error, reply.message, sent)
     if entry:
-        line = _TABLES["told"][entry["means"]].format(
-            provider=model.provider, reason=reason, key=key, id=model.id, address=model.address
-        )
+        line = _TABLES["told"][entry["means"]].format(model=model, reason=reason, key=key)
         if entry["means"] == "model" and model.asked in ALIASES:
             line += (
                 f", or point the alias elsewhere: {alias_variable(model.asked)}=provider/model-id"
@@ -184,7 +177,7 @@ def fault_of(reply: ErrorReply, model: Model) -> Exception:
     if status < 500 and status not in (408, 409, 424, 429, 498, 499):
         return BadRequest(reason)
     wait = _wait_in(reply)
-    if status == 429 or wait or any(name in reply.headers for name in WAITS):
+    if status == 429 or wait:
         return RateLimited(reason, wait)
     return ServerError(reason)
 
@@ -196,18 +189,17 @@ def _wait_in(reply: ErrorReply) -> float:
     from email.utils import parsedate_to_datetime
 
     headers = reply.headers
-    for name, scale in WAITS.items():
-        with suppress(KeyError, ValueError):
-            seconds = float(headers[name]) * scale
-            if 0 < seconds < math.inf:
-                return seconds
+    waits = [headers.get("retry-after-ms", "") + "ms", headers.get("retry-after", "") + "s"]
+    for wait in waits + re.findall(WAIT, str(reply.error).lower()):
+        seconds = 0.0
+        if re.fullmatch(DURATION, wait):
+            for number, unit in re.findall(r"([\d.]+)\s*(ms|[smh])", wait):
+                seconds += float(number) * UNITS[unit]
+        if seconds:
+            return seconds
     with suppress(KeyError, ValueError):  # HTTP allows a date, too (RFC 9110, 10.2.3)
         return max(0.0, parsedate_to_datetime(headers["retry-after"]).timestamp() - time.time())
-    said = re.search(WAIT, str(reply.error).lower())
-    if not said:
-        return 0.0
-    parts = re.findall(r"([\d.]+)\s*(ms|[smh])", said[1])
-    return sum(float(number) * UNITS[unit] for number, unit in parts)
+    return 0.0
 
 
 # -- what servers say, without the key ---------------------------------------------------------

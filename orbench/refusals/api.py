@@ -42,6 +42,7 @@ CODE_NAMES = (
     "finishReason",
     "action",
     "status",
+    "param",
 )
 PLACES = (
     "error",

@@ -11,8 +11,6 @@ CHARACTERS_A_TOKEN = 4  # rule of thumb for English
 
 def dry_run(run: StageRun) -> Outcome:
     """Report what a run would send and cost. Raises UserError."""
-    for note in run.stage.notes:
-        say(note)
     to_send = pending(run)
     requests = not_in_batches(run.stage, to_send)
     inquiries = {inquiry.request.key for inquiry in run.inquiries}

@@ -14,6 +14,7 @@ from orbench.judging.kinds import (
     needed_by,
     read_reply,
 )
+from orbench.judging.panels import family_notes
 from orbench.models.providers import Model
 from orbench.models.requests import Answer, Missing, Request
 from orbench.stages.settings import parameters_of
@@ -37,10 +38,12 @@ class JudgedStage(Stage):
     seats: dict[Model, Seat]
 
     def seat_judges(self, choices: Choices, script: str, file: str = "") -> None:
-        """Set how the judges are asked. file: a prompt beside the script, if not their kind's own.
+        """Set how the judges are asked, and note whom they may favor. file: a prompt beside the
+        script, if not their kind's own.
 
         Raises UserError.
         """
+        self.notes += family_notes(self.models, self.input_record)
         self.seats = {}
         for judge in self.models:
             kind = kind_of(judge.id, self.args.general_judge)

@@ -42,8 +42,7 @@ def run_stage(stage: Stage) -> Outcome:
                 f"{log.path} holds no answers; first run this without --from_log or --limit"
             )
         run = StageRun(stage, log)
-        if not args.dry_run:
-            say_before(stage)
+        say_before(stage)
         # 3. The inquiries.
         extend(run)
         if args.dry_run:
