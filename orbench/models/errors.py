@@ -78,6 +78,8 @@ LONG_KEY = 8  # characters; a shorter key can be a part of a word, and is masked
 PLACEHOLDERS = ("", "none", "empty")  # keys that are none; judges say "none" too
 # What reading JSON raises that has another shape than expected.
 MALFORMED = (ValueError, KeyError, TypeError, AttributeError, RecursionError)
+WORDS = r"(\W+)"  # and what stands between them
+QUOTED = 7  # of both in a row: four words
 DEEPEST = 40  # levels of a server's JSON that are read
 
 
@@ -87,7 +89,6 @@ class ErrorReply(NamedTuple):
     status: int
     error: Json  # see `error_in`
     headers: Mapping[str, str] = {}
-    sent: str = ""  # the texts of the request, which an error may quote
 
     @property
     def message(self) -> str:
@@ -129,8 +130,13 @@ def reason_in(value: Any) -> str:
 def reply_of(
     status: int, body: Any, model: Model, headers: Any = None, sent: str = ""
 ) -> ErrorReply:
-    """Return an error status with what its body, JSON or a bare text, says."""
-    return ErrorReply(status, error_in(cleaned(body, key_of(model))), headers or {}, sent)
+    """Return an error status with what its body, JSON or a bare text, says.
+
+    sent: the messages. What the server quotes of them says nothing about the run.
+    """
+    if status == 429:  # which may come often
+        sent = ""
+    return ErrorReply(status, error_in(cleaned(body, key_of(model), sent)), headers or {})
 
 
 @contextmanager
@@ -162,8 +168,7 @@ def fault_of(reply: ErrorReply, model: Model) -> Exception:
     if status < 400:
         return Fatal(f"{model.address} redirects requests ({status}); give the final --base_url")
     key = model.key_variable or "--api_key_env"
-    sent = reply.sent if status < 429 else ""  # else the server has hardly read it
-    entry = entry_of(_TABLES["errors"], status, reply.error, reply.message, sent)
+    entry = entry_of(_TABLES["errors"], status, reply.error, reply.message)
     if entry:
         line = _TABLES["told"][entry["means"]].format(model=model, reason=reason, key=key)
         if entry["means"] == "model" and model.asked in ALIASES:
@@ -226,22 +231,37 @@ def masked(text: str, key: str) -> str:
     return re.sub(rf"(?<!\w){re.escape(key)}(?!\w)", MASK, text)
 
 
-def cleaned(value: Any, key: str, levels: int = DEEPEST) -> Any:
+def cleaned(value: Any, key: str, sent: str = "", levels: int = DEEPEST) -> Any:
     """Return a server's JSON as the suite may see it: without the key, without lone surrogates.
 
-    All of a server's JSON passes through here before anything reads it. levels: how deep to go.
+    All of a server's JSON passes through here before anything reads it. sent: what it may quote,
+    which is left out. levels: how deep to go.
     """
     if isinstance(value, str):
-        return masked(value, key)
+        return _unquoted(masked(value, key), sent)
     if levels == 0:
         return "(nested too deeply)"
     levels -= 1
     if isinstance(value, list):
-        return [cleaned(item, key, levels) for item in value]
+        return [cleaned(item, key, sent, levels) for item in value]
     if isinstance(value, dict):
         items = value.items()
-        return {masked(name, key): cleaned(item, key, levels) for name, item in items}
+        return {masked(name, key): cleaned(item, key, sent, levels) for name, item in items}
     return value
+
+
+def _unquoted(text: str, sent: str) -> str:
+    """Return a text with "[...]" for each part that it has in common with what was sent."""
+    if not sent:
+        return text
+    from difflib import SequenceMatcher
+
+    words = re.split(WORDS, text)
+    matcher = SequenceMatcher(None, words, re.split(WORDS, sent), autojunk=False)
+    for start, _, size in reversed(matcher.get_matching_blocks()):
+        if size >= QUOTED:
+            words[start : start + size] = ["[...]"]
+    return "".join(words)
 
 
 def shown(text: str, model: Model) -> str:

@@ -63,8 +63,6 @@ WRAPPER = re.compile(
     r"<\d+> [\w.]+|\d{3})\s*[:-]\s*)+",
     re.I,
 )
-WORDS = r"(\W+)"  # and what stands between them
-QUOTED = 7  # of both in a row, four words; of a shorter text all
 MARKS = ("flagged_input", "reasons")  # names that are a code themselves
 
 
@@ -109,39 +107,26 @@ def refusal_in_error(status: int, error: object, message: str) -> Declared | Non
     return reason, entry["category"] or category_in(error, reason)
 
 
-def entry_of(entries: list[Json], status: int, error: object, message: str, sent: str = "") -> Json:
+def entry_of(entries: list[Json], status: int, error: object, message: str) -> Json:
     """Return the first of the entries that fits an error, with its `category`; else {}.
 
-    entries: of the form of [[errors]] in api.toml. sent: a prompt; what the server quotes of it
-    counts for nothing.
+    entries: of the form of [[errors]] in api.toml.
     """
     codes = [""]  # an entry without a code fits any
-    texts = [_unquoted(message, sent)]
+    texts = [message]
     for part in _parts(error):
         if isinstance(part, str):
-            texts.append(WRAPPER.sub("", _unquoted(part.strip(), sent)))
+            texts.append(WRAPPER.sub("", part.strip()))
         for name, value in _members(part).items():
             if name in MARKS and value:
                 codes.append(name)
             elif name in CODE_NAMES:
-                codes.append(_unquoted(str(value), sent).lower())
+                codes.append(str(value).lower())
     for entry in entries:
         category = _category_by(entry, status, codes, texts)
         if category is not None:
             return {**entry, "category": category}
     return {}
-
-
-def _unquoted(text: str, sent: str) -> str:
-    """Return a text without what it quotes, in whole or in part, of another one."""
-    from difflib import SequenceMatcher
-
-    words = re.split(WORDS, text)
-    matcher = SequenceMatcher(None, words, re.split(WORDS, sent), autojunk=False)
-    for start, _, size in reversed(matcher.get_matching_blocks()):
-        if size >= min(QUOTED, len(words)):
-            words[start : start + size] = ["..."]
-    return "".join(words)
 
 
 def _category_by(entry: Any, status: int, codes: list[str], texts: list[str]) -> str | None:
