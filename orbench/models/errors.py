@@ -168,7 +168,8 @@ def fault_of(reply: ErrorReply, model: Model) -> Exception:
     if status < 400:
         return Fatal(f"{model.address} redirects requests ({status}); give the final --base_url")
     key = model.key_variable or "--api_key_env"
-    entry = entry_of(_TABLES["errors"], status, reply.error, reply.message)
+    error = [reply.error, {"code": reply.error.get("param")}]
+    entry = entry_of(_TABLES["errors"], status, error, reply.message)
     if entry:
         line = _TABLES["told"][entry["means"]].format(model=model, reason=reason, key=key)
         if entry["means"] == "model" and model.asked in ALIASES:

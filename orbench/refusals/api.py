@@ -42,7 +42,6 @@ CODE_NAMES = (
     "finishReason",
     "action",
     "status",
-    "param",
 )
 PLACES = (
     "error",
