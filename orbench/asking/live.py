@@ -224,8 +224,12 @@ class _Session:
             lane.pace.answered(sent, self.loop.time())
             self.fail(request, "bad_request", error)
         except Fatal as error:
-            self.leave_out(request.model, str(error))
-            self.settle(request)
+            if error.by_words and self.run.log:
+                lane.pace.answered(sent, self.loop.time())
+                self.fail(request, "bad_request", error)
+            else:
+                self.leave_out(request.model, str(error))
+                self.settle(request)
         else:
             self.store(request, answer)
             lane.pace.answered(sent, self.loop.time())

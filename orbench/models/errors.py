@@ -66,7 +66,14 @@ class Forbidden(BadRequest):
 
 
 class Fatal(Exception):
-    """No request to this model can succeed: wrong key, unknown model, no quota left."""
+    """No request to this model can succeed: wrong key, unknown model, no quota left.
+
+    by_words: no code says so, only a text, which may be about this prompt. Earlier answers tell.
+    """
+
+    def __init__(self, message: str, by_words: bool = False) -> None:
+        super().__init__(message)
+        self.by_words = by_words
 
 
 _TABLES = toml_beside(__file__)
@@ -176,7 +183,7 @@ def fault_of(reply: ErrorReply, model: Model) -> Exception:
             line += (
                 f", or point the alias elsewhere: {alias_variable(model.asked)}=provider/model-id"
             )
-        return Fatal(line)
+        return Fatal(line, "message" in entry and entry["means"] != "spent")
     if status == 403:
         return Forbidden(f"{model.provider} rejected the key in {key}, or this prompt ({reason})")
     # 498: Groq is full. 499: the request was cancelled on its way.

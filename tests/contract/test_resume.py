@@ -87,6 +87,14 @@ def test_what_cannot_pass_stops_the_run_and_keeps_what_has_arrived(
     assert desk.tally() == f"60 rows, {sent + 57} sent"
 
 
+def test_words_of_a_firewall_about_one_prompt_do_not_stop_the_run(desk: Desk) -> None:
+    desk.prompts(6)
+    blocked = error(403, "Your organization's acceptable use policy: this request was blocked")
+    desk.serve(lambda body, seen: blocked if number_of(body) == 3 else "Fold it.")
+    desk.stage(ALIGN, "--concurrency=1", status=3)
+    assert desk.tally() == "5 rows, bad_request 1, 6 sent"
+
+
 # -- the same command once more ----------------------------------------------------------------
 
 
