@@ -8,6 +8,7 @@ import asyncio
 import json
 import re
 from collections import Counter
+from collections.abc import Sequence
 from contextlib import AsyncExitStack
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
@@ -177,12 +178,20 @@ def _answer_in(data: Any, model: Model) -> Answer:
         finish_reason=finish_reason,
         refusal=refusal,
         api_category=category,
-        tool_calls=message.get("tool_calls") or (),
+        tool_calls=_calls_in(message),
         model=str(data.get("model") or ""),
         provider=str(data.get("provider") or ""),
         fallback=declares_fallback(data),
         **_tokens_in(data.get("usage")),
     )
+
+
+def _calls_in(message: Any) -> Sequence[Json]:
+    """Return the tool calls of a message; what is none is left out."""
+    calls = message.get("tool_calls")
+    if not isinstance(calls, list):
+        return ()
+    return [call for call in calls if isinstance(call, dict)] or ()
 
 
 def _finish(
