@@ -14,7 +14,7 @@ from pathlib import Path
 from orbench.base.grouping import grouped
 from orbench.base.messages import UserError, counted, say
 from orbench.base.prompts import ids_of, prompt_id_of, response_id_of, text_id
-from orbench.base.tables import Paths, Table, make_folder, read_csv, write_csv
+from orbench.base.tables import Paths, Table, check_single, make_folder, read_csv, write_csv
 from orbench.base.words import VERDICTS, Row, Rows, Texts, Words, bad_cell, verdict_of
 from orbench.judging.panels import LABEL_SCORES, coefficient, toxicity_scores, votes_in
 from orbench.stats.agreement import krippendorffs_alpha
@@ -53,7 +53,9 @@ def drawn_prompts(path: Path, results: Paths, size: int) -> list[Row]:
         for row in read_csv(result, ["prompt"]).rows:
             if VERDICTS[verdict_of(row, str(result))]:
                 refused.add(row["prompt"])
-    scores = _scores_in(read_csv(path, ["prompt"]))
+    table = read_csv(path, ["prompt"])
+    check_single(table)
+    scores = _scores_in(table)
     strata = [f"{score} {prompt in refused}" for prompt, score in scores.items()]
     prompts = list(scores)
     sample = []
@@ -90,7 +92,11 @@ def drawn_responses(paths: Paths, size: int) -> list[Row]:
     """Draw prompts that are in all files, by their hashes. Return the rows of the key, with the
     responses to each of them.
     """
-    files = {path: read_csv(path, ["prompt", "response"]).rows for path in paths}
+    files = {}
+    for path in paths:
+        table = read_csv(path, ["prompt", "response"])
+        check_single(table)
+        files[path] = table.rows
     drawn = sorted(set.intersection(*map(ids_of, files.values())))[:size]
     return [
         row | {"id": response_id_of(row), "file": str(path), "label": ""}
