@@ -56,8 +56,8 @@ def main(argv: Words) -> int:
         files += moderated(work / file_name_part(category.name), category, args, others)
     if not any(read_csv(hits).rows for hits in files[::2]):
         raise UserError(
-            f"no target refused a safe rewrite (see the lines `candidates`); {work} is kept; "
-            "try other --targets under another --name"
+            "no safe rewrite was refused, or --confirm confirmed none (see the lines "
+            f"`candidates`); {work} is kept; try other --targets under another --name"
         )
     build = {"names": ["hard", "toxic"], "output_dir": release, "moderated_files": files}
     return int(load("moderator/build_dataset.py").main(words_of(others | build)))
