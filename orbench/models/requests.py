@@ -291,7 +291,7 @@ class Missing(NamedTuple):
 def not_english(language: str, cells: Texts) -> Missing:
     """Return why the rules leave a response unscored. language: ISO 639. cells: of its row."""
     why = f"the response is in another language ({language}); the rules read English"
-    return Missing(NOT_ENGLISH, why, {**cells, "language": language})
+    return Missing(NOT_ENGLISH, why, {**cells, "response_language": language})
 
 
 class Prices(NamedTuple):

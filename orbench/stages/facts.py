@@ -74,7 +74,7 @@ class Counts:
         else:  # rows that failed in the stage before are unscored here
             self.rows["unscored"] += 1
             if rows.known:
-                self.languages[rows.known["language"]] += 1
+                self.languages[rows.known["response_language"]] += 1
         category = category_of(result.row)
         for request, answer, reading in result.answers:
             if answer is None or request.key in self._used:
