@@ -184,7 +184,9 @@ def _say_nothing(run: StageRun, counts: Counts) -> None:
     else:
         where = f"see {stage.beside(FAILED if counts.failed else '.answers.jsonl')}"
     say(f"error: none of the {counted(len(run.plan), 'request')} gave a result; {where}")
-    if counts.rows["unscored"] and run.inquiries and not run.left_out:  # a rerun asks these again
+    readable = counts.substituted.total() + counts.languages.total()
+    unreadable = counts.rows["unscored"] > readable
+    if unreadable and run.inquiries and not run.left_out:  # a rerun asks these again
         say(f"unreadable replies are kept; to ask again, delete {run.log.path}")
 
 
