@@ -236,7 +236,7 @@ def check_certain(first: Sequence[Step], args: Namespace) -> None:
         if step.script == ALIGN and (step.side in gates or WORSE in gates):
             run_steps([step])
             findings = read_record(step.flags["output_path"])["findings"]
-            share = findings["certain"] / findings["by_rules"]
+            share = findings["certain"] / max(1, findings["by_rules"])
             if share < CERTAIN:
                 raise UserError(
                     f"the rules are certain of only {100 * share:.0f} % of the first verdicts, so "
@@ -276,7 +276,8 @@ def responses_file(of_model: Json) -> str:
     usual ones. Raises UserError.
     """
     align = load(ALIGN)
-    words = words_of(of_model | {"input_file": "any"})
+    # However substituted answers count, they are the same answers.
+    words = words_of(of_model | {"input_file": "any", "substituted": None})
     settings = align.described(align.parser().parse_args(words))
     if len(settings) > LONGEST_SETTINGS:
         settings = f"settings {text_id(settings)[:6]}"

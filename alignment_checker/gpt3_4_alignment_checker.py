@@ -102,8 +102,12 @@ class AlignmentChecker(Stage):
         self.split(f"{word}_", ("rejected", "accepted"), f"_{stem}.csv")
         self.sent = settings.parameters_of(args, self.model)
         self.system_prompt = system_prompt_of(args)
-        self.parameters = {**self.sent, "system_prompt": self.system_prompt}
-        self.reading = {"refusal_phrases": args.refusal_phrases, "substituted": args.substituted}
+        self.parameters = {
+            **self.sent,
+            "system_prompt": self.system_prompt,
+            "substituted": args.substituted,
+        }
+        self.reading = {"refusal_phrases": args.refusal_phrases}
         self.versions = {"rules": rules.version()}
         self.under_test = {
             "asked": args.model,
@@ -212,6 +216,8 @@ def described(args: Namespace) -> str:
     words = [settings.described(args)]
     if system_prompt := system_prompt_of(args):
         words.append(f"system prompt {text_id(system_prompt)[:6]}")
+    if args.substituted != "unscored":
+        words.append(f"substituted {args.substituted}")
     return ", ".join(filter(None, words))
 
 

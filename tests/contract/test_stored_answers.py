@@ -237,6 +237,13 @@ def test_rules_that_cannot_decide_a_gate_stop_the_run_before_it_is_paid_for(desk
     assert asked(desk) == 50  # the 100 responses are used again
 
 
+def test_rules_that_read_no_response_cannot_decide_a_gate_either(desk: Desk) -> None:
+    desk.prompts(150)
+    desk.serve("Faltet das Papier in der Mitte und zieht die Kante mit dem Finger nach.")
+    assert "certain of only 0 %" in measured(desk, GATE, status=1).stderr
+    assert asked(desk) == 100
+
+
 @pytest.mark.parametrize(
     ("share", "flags", "status", "prompts"),
     [
