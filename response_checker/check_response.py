@@ -64,9 +64,10 @@ class ResponseChecker(JudgedStage):
         if {"rejection_reason", "refused_by"} <= set(before.columns):  # by the verdicts of stage 4
             before.columns.remove("refused_by")
         # Rows without a response stay unscored; a judge may read what the rules of stage 4 do not.
-        if args.limit is None and read_record(before.file).get("stage") == "alignment_checker":
+        if read_record(before.file).get("stage") == "alignment_checker":
             blank = dict.fromkeys(before.columns, "")
-            before.rows += [blank | row for row in failed_rows(before.file)]
+            room = None if args.limit is None else args.limit - len(before.rows)
+            before.rows += [blank | row for row in failed_rows(before.file)[:room]]
         table = sampled(before, args.samples, SAMPLE)
         self.rules, models = deciders(args)
         self.graded = args.rubric == "graded"

@@ -5,10 +5,17 @@ from operator import itemgetter
 from pathlib import Path
 
 from orbench.base.messages import UserError, counted, one_line, say
-from orbench.base.records import FAILED, FAILED_COLUMNS, read_record, record_path
+from orbench.base.records import (
+    FAILED,
+    FAILED_COLUMNS,
+    failed_rows,
+    read_record,
+    record_path,
+)
 from orbench.base.secrets import masked
 from orbench.base.tables import beside, check_outputs, read_csv
 from orbench.base.words import Texts, Words
+from orbench.models.requests import NOT_ENGLISH
 from orbench.stages.stage import Stage
 
 NOT_OURS = "; this suite did not write it: move it away, or choose another --output_path"
@@ -87,6 +94,8 @@ def _compared(stage: Stage) -> tuple[int, int]:
     of this input have no result.
     """
     rows = stage.written()
+    # What the rules cannot read is a result, too: a rerun would not change it.
+    rows += [row for row in failed_rows(stage.output) if row["error_type"] == NOT_ENGLISH]
     columns = [name for name in stage.table.columns if rows and name in rows[0]]
     if not columns:
         return 0, 0

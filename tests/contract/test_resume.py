@@ -57,7 +57,7 @@ PASSING = (
 def test_what_can_pass_by_itself_is_retried(desk: Desk) -> None:
     desk.prompts(len(PASSING))
     desk.serve(lambda body, seen: "Fold it." if seen else PASSING[number_of(body)])
-    said = desk.stage(ALIGN, "--timeout=1").stderr
+    said = desk.stage(ALIGN, "--timeout=3").stderr
     assert "3 disconnected, 1 timed out" in said
     assert Counter(map(number_of, desk.server.requests)) == dict.fromkeys(range(len(PASSING)), 2)
 
@@ -115,6 +115,25 @@ def test_a_judge_that_contradicts_the_rules_can_be_asked_about_more_rows(desk: D
     for limit in (2, 3):
         desk.stage(CHECK, "--input_file=r.csv", f"--limit={limit}")
         assert desk.cells("refused_by") == [""] * limit
+
+
+def test_a_sample_of_what_is_there_may_hold_responses_in_another_language(desk: Desk) -> None:
+    german = "Faltet das Papier in der Mitte und zieht die Kante mit dem Finger nach."
+    desk.serve(lambda body, seen: german if number_of(body) in (1, 3) else "Fold it.")
+    desk.prompts(4)
+    for flag in ("--quiet", "--limit=2"):
+        done = desk.stage(ALIGN, flag, status=None)
+    assert "already holds these rows and 2 more" in done.stderr
+    desk.serve("[[direct_answer]]")
+    for limit, rows in ((2, 2), (3, 3), (9, 4)):
+        desk.run(
+            CHECK,
+            "--input_file=o.csv",
+            "--check_model=j",
+            f"--limit={limit}",
+            "--output_path=c.csv",
+        )
+        assert len(desk.rows("c.csv")) == rows
 
 
 def test_a_link_stays_one_and_what_it_points_to_is_written(desk: Desk) -> None:
