@@ -93,9 +93,9 @@ def _compared(stage: Stage) -> tuple[int, int]:
     """Return how many rows of existing results come from no row of this input, and how many rows
     of this input have no result.
     """
-    rows = stage.written()
     # What the rules cannot read is a result, too: a rerun would not change it.
-    rows += [row for row in failed_rows(stage.output) if row["error_type"] == NOT_ENGLISH]
+    failed = failed_rows(stage.output)
+    rows = [*stage.written(), *[row for row in failed if row["error_type"] == NOT_ENGLISH]]
     columns = [name for name in stage.table.columns if rows and name in rows[0]]
     if not columns:
         return 0, 0
