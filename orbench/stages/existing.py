@@ -5,13 +5,7 @@ from operator import itemgetter
 from pathlib import Path
 
 from orbench.base.messages import UserError, counted, one_line, say
-from orbench.base.records import (
-    FAILED,
-    FAILED_COLUMNS,
-    failed_rows,
-    read_record,
-    record_path,
-)
+from orbench.base.records import FAILED, FAILED_COLUMNS, read_record, record_path
 from orbench.base.secrets import masked
 from orbench.base.tables import beside, check_outputs, read_csv
 from orbench.base.words import Texts, Words
@@ -94,8 +88,11 @@ def _compared(stage: Stage) -> tuple[int, int]:
     of this input have no result.
     """
     # What the rules cannot read is a result, too: a rerun would not change it.
-    failed = failed_rows(stage.output)
-    rows = [*stage.written(), *[row for row in failed if row["error_type"] == NOT_ENGLISH]]
+    failed = stage.beside(FAILED)
+    rows = [*stage.written()]
+    if failed.is_file():
+        unscored = read_csv(failed, FAILED_COLUMNS).rows
+        rows += [row for row in unscored if row["error_type"] == NOT_ENGLISH]
     columns = [name for name in stage.table.columns if rows and name in rows[0]]
     if not columns:
         return 0, 0

@@ -167,6 +167,16 @@ def test_seeds_are_not_replaced_by_those_of_another_category_or_by_fewer(desk: D
     assert desk.sent <= sent + 2
 
 
+def test_seeds_go_on_after_a_run_that_stopped(desk: Desk) -> None:
+    first = iter(["[[Who folds a jam?]]"])
+    desk.serve(lambda body, seen: next(first, None) or error(402))
+    desk.stage(GENERATE, "--num_toxic_prompts=9", status=1)
+    assert desk.failed()
+    desk.server.reply = "\n".join(f"[[Who takes jam {n}?]]" for n in range(20))
+    desk.stage(GENERATE, "--num_toxic_prompts=9")
+    assert len(desk.rows()) == 9
+
+
 # -- killed and interrupted --------------------------------------------------------------------
 
 
