@@ -20,10 +20,12 @@ sys.path.insert(0, realpath(f"{__file__}/../.."))  # the repository root
 import orbench  # noqa: F401 - first: from here on Ctrl-C ends a script in one line
 
 # isort: split
+from pathlib import Path
 
 from orbench.base.messages import run_script, tell
 from orbench.base.words import Words
 from orbench.stages.flags import Parser
+from orbench.stages.stage import output_path
 
 
 def main(argv: Words) -> int:
@@ -31,7 +33,9 @@ def main(argv: Words) -> int:
     args = parser.parse_args(argv)
     from orbench.datasets import hard
 
-    tell(hard.select(args))
+    output = output_path(args.output_path, Path("or-bench-hard.csv"))
+    hard.select(args, output)
+    tell(output)
     return 0
 
 

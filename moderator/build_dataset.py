@@ -25,13 +25,14 @@ import orbench  # noqa: F401 - first: from here on Ctrl-C ends a script in one l
 from orbench.base.messages import run_script, tell
 from orbench.base.words import Words
 from orbench.stages.flags import Parser
+from orbench.stages.prompt_sets import prompts_of
 
 
 def main(argv: Words) -> int:
     args = Parser(__doc__, "build_dataset").parse_args(argv)
     from orbench.datasets import build
 
-    tell(build.build(args))
+    tell(build.build(args, prompts_of(args.exclude)))
     return 0
 
 

@@ -26,19 +26,20 @@ from orbench.datasets.card import (
 )
 from orbench.datasets.lineage import CONTRADICTED, HIT
 from orbench.datasets.moderated import SAFE_SET, TOXIC_SET, Prompt, join_lines, read_moderated
-from orbench.stages.prompt_sets import prompts_of
 
 BUILT_BY = "build_dataset"  # in run records
 DROPPED = "or-bench-dropped.csv"
 PROVENANCE = "_provenance.csv"  # beside each dataset
 
 
-def build(args: Namespace) -> Path:
-    """Build the datasets; return the path of the safe set. Raises UserError and OSError."""
+def build(args: Namespace, public: Words) -> Path:
+    """Build the datasets; return the path of the safe set. public: the prompts of --exclude.
+
+    Raises UserError and OSError.
+    """
     folder: Path = args.output_dir
     names = args.names or DATASETS
     _check_outputs(args, names)
-    public = prompts_of(args.exclude)
     prompts = read_moderated(args.moderated_files, refusals_count=args.refusals_count)
     drop_near_duplicates(prompts, public, args.similarity)
     sides: dict[str, list[Row]] = {SAFE_SET: [], TOXIC_SET: []}

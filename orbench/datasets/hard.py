@@ -21,7 +21,6 @@ from orbench.base.tables import (
 )
 from orbench.base.words import VERDICTS, Row, Rows, Texts, verdict_of
 from orbench.datasets import card
-from orbench.stages.stage import output_path
 
 SELECTED_BY = "select_hard_prompts"  # in run records
 YES = "yes"
@@ -30,12 +29,11 @@ VERDICT_BY_SIGN = {1: "refused", 0: "unscored", -1: "answered"}  # of refusals l
 Prompts = dict[str, Row]  # prompt -> prompt, category, seed_id
 
 
-def select(args: Namespace) -> Path:
-    """Write the hard prompts, and what each model did with all; return the path of the first.
+def select(args: Namespace, output: Path) -> None:
+    """Write the hard prompts, and beside them what each model did with all.
 
     Raises UserError and OSError.
     """
-    output = output_path(args.output_path, Path("or-bench-hard.csv"))
     table = beside(output, "_models.csv")
     make_folder(output.parent)
     card.check_ours(output, SELECTED_BY)
@@ -51,7 +49,6 @@ def select(args: Namespace) -> Path:
     card.write_dataset_record(output, chosen, args.result_files, args, SELECTED_BY, selectors)
     card.list_datasets(output.parent)
     _say_selection(families, rows)
-    return output
 
 
 def _decided(args: Namespace) -> tuple[Texts, Rows]:
