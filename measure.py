@@ -120,7 +120,7 @@ def main(argv: Sequence[str]) -> int:
         again = sample(prompts, args, PROBES, samples=1, output_dir=args.probes)
         models += announce(again).models
     if args.dry_run:
-        say("nothing was sent, not even to try the model's name and address")
+        say("dry run: nothing sent; model name and address not checked")
         return 0
     try_endpoints(models)
     if args.judge == flags.RULES and plan.to_send > FIRST:

@@ -131,7 +131,7 @@ class Search(Lineages):
         if self.size() < 1:
             return f"--max_requests {args.max_requests} was reached"
         if len(brought) > 3 and max(brought[-3:]) < max(brought) / 20:
-            return "three rounds in a row yielded less than a twentieth of the best one"
+            return "three consecutive rounds stayed below 5 % of the best round's hits"
         return ""
 
     def take(self, folder: Path) -> str:

@@ -62,8 +62,8 @@ class Lineages:
         return [self.seeds[seed] | {"seed": seed, "operator": REWRITE} for seed in seeds] + parents
 
     def _varied(self, size: int, chance: random.Random) -> list[Row]:
-        """Draw hits, each time with an operator that it has not had. A seed gets no more of them
-        than it lacks hits.
+        """Draw hits, each paired with an operator not yet applied to it. A seed gets no more of
+        them than it lacks hits.
         """
         tried = {(parent["prompt"], parent["operator"]) for parent in self.parents}
         hits_of = self.hits_of()

@@ -34,7 +34,7 @@ class StageRun(Run):
     start: str = field(default_factory=now)
 
     def results(self) -> Results:
-        """Return what came of each row once the run is over."""
+        """Return each row's outcome once the run is over."""
         return self.stage.together(starmap(self._result, self.plan))
 
     def _result(self, row: Row, planned: Plan) -> Result:

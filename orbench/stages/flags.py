@@ -115,7 +115,7 @@ def input_path(text: str) -> Path:
 
 
 def given(text: str) -> str:
-    """Accept a text that is not empty, as "$unset" in a shell is."""
+    """Reject empty text, such as an unset shell variable."""
     if not text.strip():
         raise ArgumentTypeError("it is empty")
     return text

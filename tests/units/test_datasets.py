@@ -114,7 +114,7 @@ ENDED = (
     ([1] * 9, "--rounds 9 was reached"),
     ([0, 0, 0], ""),
     ([20, 1, 0, 0], ""),
-    ([1, 41, 1, 1, 1], "three rounds in a row yielded less than a twentieth of the best one"),
+    ([1, 41, 1, 1, 1], "three consecutive rounds stayed below 5 % of the best round's hits"),
 )
 
 
