@@ -10,8 +10,8 @@ POWER = 0.8
 
 
 def detectable_difference(found: Difference, comparisons: int = 1, lost: float = 0.0) -> float:
-    """Return the true difference that becomes a finding with a probability of POWER, or NaN; so
-    where the size of a sample is assumed.
+    """Return the smallest true difference that the test detects with this POWER; NaN if there is
+    none, or where the size of a sample is assumed.
 
     One rate is the mean of both, the other is apart by the difference, on the side of 50 %.
     comparisons: Holm's strictest level is ALPHA over their number. lost: the share of each model's
