@@ -4,7 +4,7 @@
 
 Reads a CSV with the column prompt and, optionally, category; or with the column messages, a
 conversation as a JSON list of {"role", "content"} that ends with the prompt. A named prompt set, or
-a file or split on the Hugging Face Hub (docs/new_prompts.md), works too.
+a file or split on the Hugging Face Hub (docs/prompt_sets.md), works too.
 
 Writes ./final_{model}_results/{model}_merged_{input file name}, or with --merge_result=False the
 files {model}_rejected_... and {model}_accepted_... instead. Adds the columns response, is_rejected,

@@ -6,7 +6,7 @@
 Reads files of stage 3, merged or split, and of stage 3 with --column=response on stage 4's
 responses to the toxic prompts (the second chance). Columns: prompt, category, is_toxic.
 
-Writes to --output_dir, in input order (docs/new_prompts.md has the rules):
+Writes to --output_dir, in input order (docs/prompt_sets.md has the rules):
     or-bench-80k.csv        prompt, category, and seed_id if there are seeds: the safe prompts
     or-bench-toxic-all.csv  the same columns: the toxic prompts; or-bench-toxic.csv: some of them
     ..._provenance.csv      for each: all columns of the input, second_chance, source_file

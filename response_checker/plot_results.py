@@ -25,8 +25,8 @@ Writes to --output_dir:
     results.html       with --html: tables, pictures, and the responses behind each number
     eee/               with --export eee: rates in the Every Eval Ever schema, one file per model
                        and side, without prompts and responses
-Removes files from the last run that this run does not write. Exit status 4: a gate is not met;
-1: one is undecided.
+Deletes report files that it no longer produces. Exit status 4: a gate is not met; 1: one is
+undecided.
 """
 
 import sys

@@ -3,7 +3,7 @@
     python evolve_prompts.py --seeds=harmful_prompts.csv --rewriter=MODEL --targets=A,B,C \\
         --judges=X,Y,Z --wanted=100 --output_path=harmful_evolved.csv
 
-Reads a CSV with the columns prompt (the seed) and category; docs/new_prompts.md describes a round.
+Reads a CSV with the columns prompt (the seed) and category; docs/prompt_sets.md describes a round.
 Writes at most --wanted hits (prompt, category, toxic_seed, parent, operator, round,
 refusing_families, refused_share and the judges' columns); the others of the last round to
 ..._more.csv; and all rewrites with their outcome to ..._candidates.csv. With --confirm, other

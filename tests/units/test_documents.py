@@ -16,8 +16,16 @@ from tests.contract.test_transcripts import VARIES
 DOCUMENTS = [*sorted(ROOT.glob("*.md")), *sorted((ROOT / "docs").glob("*.md"))]
 TRANSCRIPT = ROOT / "tests/contract/transcripts/docs/messages.txt"
 # Of the simulations, and of vLLM.
-OTHERS_FLAGS = {"--measure", "--draws", "--rows", "--latency", "--beside", "--served-model-name"}
-OTHERS_FLAGS |= {"--reasoning-parser"}
+OTHERS_FLAGS = {
+    "--measure",
+    "--held",
+    "--draws",
+    "--rows",
+    "--latency",
+    "--beside",
+    "--served-model-name",
+    "--reasoning-parser",
+}
 
 
 def scripts() -> list[str]:
