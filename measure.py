@@ -212,7 +212,7 @@ def steps(prompts: Texts, args: Namespace, **others: object) -> Iterator[Step]:
 
 
 def sample(prompts: Texts, args: Namespace, most: int, **others: object) -> list[Step]:
-    """Return the runs for at most so many prompts of each side. others: see `steps`."""
+    """Return the runs for at most `most` prompts of each side. others: see `steps`."""
     others |= {"shuffle": 0, "batch": None, "overwrite": True, "panel": ()}
     return list(steps(prompts, args, **others, limit=min(args.limit or most, most)))
 

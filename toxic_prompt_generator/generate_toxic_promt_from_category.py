@@ -85,7 +85,7 @@ class SeedGenerator(Stage):
             )
 
     def add_requests(self, number: int) -> None:
-        """Plan so many more requests."""
+        """Plan `number` more requests."""
         before = len(self.table.rows)
         self.table.rows += [{"request": str(before + n)} for n in range(number)]
         self.last_wave = number

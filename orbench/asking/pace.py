@@ -8,7 +8,7 @@ A rejection is a 429 or any other fault that can pass; both are treated alike.
 - A limit rejects nothing below it. If requests are rejected soon after a cut, a deeper one follows;
   if they are rejected after that, too, they are rejected at random: from then on their share does
   not count, and the cuts are undone.
-- A request that times out while others are answered stood in a queue: from then on only so many
+- A request that times out while others are answered stood in a queue: from then on, only as many
   are in flight as are answered in half of that time.
 - A server of one's own has slots in place of a limit. It is asked a few requests at first, and
   twice as many for as long as answers take no longer for it.

@@ -234,7 +234,7 @@ class Side(NamedTuple):
 
 
 WORSE = "worse"  # a gate: than the baseline
-NOT_WORSE = "not_worse"  # a requirement: by so many points
+NOT_WORSE = "not_worse"  # a requirement: by a number of points
 
 SIDES = {
     "over_refusal": Side("over_refusal", False, "over-refusal rate", "safe prompts"),

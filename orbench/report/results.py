@@ -93,7 +93,7 @@ class Lookalikes(NamedTuple):
     """Prompts without a seed that look like rewrites of one another."""
 
     alike: int
-    sample: int  # of so many that were looked at
+    sample: int  # of this many prompts examined
 
 
 @dataclass(frozen=True, eq=False)

@@ -63,7 +63,7 @@ def only_new(results: Results, wanted: float = inf) -> Results:
         yield result._replace(rows=new)
 
 
-# Name of a count -> a noun, and what became of so many.
+# Name of a count -> a noun, and what became of them.
 DROPPED = {
     "dropped": ("refusal", "dropped from the prompts"),
     "copies": ("copied prompt", "dropped (of the examples or the seed)"),
