@@ -1,7 +1,8 @@
 """Whether the model asked has answered, by the id that came back.
 
-What tells models apart stands in substitutes.toml. All else in an id is left aside: the prefixes of
-gateways, folders, dates, revisions, quantizations, and deployments that users name.
+What tells models apart stands in substitutes.toml; two dates do, too, but not a date and none. All
+else in an id is left aside: the prefixes of gateways, folders, revisions, quantizations, and
+deployments that users name.
 """
 
 import re
@@ -17,6 +18,10 @@ SERIES = toml_beside(__file__)["series"]
 SIZE = r"(?<![a-z\d.])(?:\d+x)?\d+(?:\.\d+)?b(?![a-z\d])|(?<!\d)\d{3}m(?![a-z\d])"
 # 3.5, 3-5, v3p5, 35, 4o; 4.0 is 4. Dates have more digits.
 VERSION = r"[vkmrx]?([1-9])(?:[-._:p]?([1-9]\d?))?(o?)(?![a-z\d]|\.[1-9])"
+# 2024-08-06, 20240806, 0806 and 2408, in small parts. One year alone is none.
+DATE = (
+    r"(?<![a-z\d.])(?:20\d\d-?)?(?!20)([0-2]\d)(?:(?<=20\d\d-\d\d)-)?([0-3]\d)(?![a-z\d])"
+)
 # A model that was trained to judge: in other ids of its series this finds "", which differs.
 GUARD = r"^(?:.*(guard|shield|moderation|-cls\b)[^/]*$)?"
 
@@ -28,7 +33,7 @@ def is_substituted(model: Model, answer: Answer) -> bool:
 
 @lru_cache(maxsize=4096)  # asked for each row
 def is_same_model(asked: str, returned: str) -> bool | None:
-    """Return whether two ids differ in no series, version, tier or size; None if they do not tell.
+    """Return whether two ids differ in no series, version, tier, size or date; None if they do not tell.
 
     `gpt-4o-2024-08-06` is `gpt-4o`, `gpt-4o-mini` is not, and `my-deployment` may be.
     """
@@ -41,7 +46,7 @@ def is_same_model(asked: str, returned: str) -> bool | None:
     for series in shared:
         pattern, *words = SERIES[series]
         between = "|".join(words)
-        patterns += [f"(?:{pattern})(?:[-_. :]|{between})*{VERSION}", GUARD, *words]
+        patterns += [f"(?:{pattern})(?:[-_. :]|{between})*{VERSION}", GUARD, DATE, *words]
     if any(_differ(pattern, names) for pattern in patterns):
         return False
     return bool(shared) or asked == returned or None
