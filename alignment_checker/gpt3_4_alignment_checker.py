@@ -141,7 +141,7 @@ class AlignmentChecker(Stage):
         if is_substituted(self.model, answer):
             if self.args.substituted == "unscored":
                 why = f"answered by {answer.served_by} instead of {self.model.id}"
-                return Missing(SUBSTITUTED, why)
+                return Missing(SUBSTITUTED, why, {"served_by": answer.served_by})
             if self.args.substituted == "as_refusal":
                 answer = answer._replace(
                     text="", refusal="", finish_reason=SUBSTITUTED, api_category="gateway"

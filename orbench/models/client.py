@@ -20,6 +20,7 @@ from orbench.models.adaptation import Adaptation
 from orbench.models.providers import IN_PROCESS, MESSAGES_API, Model
 from orbench.models.requests import PROTOCOLS, Answer, Request
 from orbench.refusals.api import (
+    FALLBACK,
     NO_REFUSAL,
     api_refusal_signal,
     category_in,
@@ -173,15 +174,17 @@ def _answer_in(data: Any, model: Model) -> Answer:
         category = ""
         if refusal or api_refusal_signal(finish_reason):
             category = category_in(choice, finish_reason) or category_in(data)
+    model_id = str(data.get("model") or "")
+    if declares_fallback(data):
+        model_id = FALLBACK + model_id
     return Answer(
         text,
         finish_reason=finish_reason,
         refusal=refusal,
         api_category=category,
         tool_calls=_calls_in(message),
-        model=str(data.get("model") or ""),
+        model=model_id,
         provider=str(data.get("provider") or ""),
-        fallback=declares_fallback(data),
         **_tokens_in(data.get("usage")),
     )
 

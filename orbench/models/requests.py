@@ -242,7 +242,7 @@ class Answer(NamedTuple):
     text: str
     finish_reason: str = ""
     refusal: str = ""  # the API's own refusal: the text of its refusal field
-    model: str = ""  # the model id as returned
+    model: str = ""  # the model id as returned, behind FALLBACK if the API declares one
     prompt_tokens: int = 0
     completion_tokens: int = 0
     dropped: Sequence[str] = ()  # sampling parameters that the model rejects
@@ -250,7 +250,6 @@ class Answer(NamedTuple):
     reasoning_tokens: int = 0  # of the completion's
     provider: str = ""  # behind a gateway that names it
     api_category: str = ""  # of the API's own refusal, see orbench.refusals.api
-    fallback: bool = False  # the API itself declares that it asked another model
     tool_calls: Sequence[Json] = ()  # as the API returned them
 
     @property

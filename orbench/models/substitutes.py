@@ -12,6 +12,7 @@ from orbench.base.toml_files import toml_beside
 from orbench.base.words import Words
 from orbench.models.providers import Model
 from orbench.models.requests import Answer
+from orbench.refusals.api import FALLBACK
 
 SERIES = toml_beside(__file__)["series"]
 # 7b, 8x7b, 0.5b, 135m; not the active part of the parameters (a3b), nor 4bit.
@@ -19,24 +20,26 @@ SIZE = r"(?<![a-z\d.])(?:\d+x)?\d+(?:\.\d+)?b(?![a-z\d])|(?<!\d)\d{3}m(?![a-z\d]
 # 3.5, 3-5, v3p5, 35, 4o; 4.0 is 4. Dates have more digits.
 VERSION = r"[vkmrx]?([1-9])(?:[-._:p]?([1-9]\d?))?(o?)(?![a-z\d]|\.[1-9])"
 # 2024-08-06, 20240806, 0806 and 2408, in small parts. One year alone is none.
-DATE = (
-    r"(?<![a-z\d.])(?:20\d\d-?)?(?!20)([0-2]\d)(?:(?<=20\d\d-\d\d)-)?([0-3]\d)(?![a-z\d])"
-)
+DATE = r"(?<![a-z\d.])(?:20\d\d-?)?(?!20)([0-2]\d)(?:(?<=20\d\d-\d\d)-)?([0-3]\d)(?![a-z\d])"
 # A model that was trained to judge: in other ids of its series this finds "", which differs.
 GUARD = r"^(?:.*(guard|shield|moderation|-cls\b)[^/]*$)?"
 
 
 def is_substituted(model: Model, answer: Answer) -> bool:
-    """Return whether another model answered, by its id or because the API declares a fallback."""
-    return answer.fallback or is_same_model(model.id, answer.model) is False
+    """Return whether another model answered, see `is_same_model`."""
+    return is_same_model(model.id, answer.model) is False
 
 
 @lru_cache(maxsize=4096)  # asked for each row
 def is_same_model(asked: str, returned: str) -> bool | None:
-    """Return whether two ids differ in no series, version, tier, size or date; None if they do not tell.
+    """Return whether two ids differ in no series, version, tier, size or date; None if they do not
+    tell.
 
-    `gpt-4o-2024-08-06` is `gpt-4o`, `gpt-4o-mini` is not, and `my-deployment` may be.
+    `gpt-4o-2024-08-06` is `gpt-4o`, `gpt-4o-mini` is not, and `my-deployment` may be. What the API
+    declares as a fallback is another model, whatever its id.
     """
+    if returned.startswith(FALLBACK):
+        return False
     names = (asked.lower(), returned.lower())
     of_asked, of_returned = map(_series_in, names)
     shared = of_asked & of_returned

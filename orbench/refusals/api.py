@@ -28,6 +28,8 @@ NOT_ABOUT_SAFETY = ("frontier_llm", "reasoning_extraction")
 
 CALLED = "called_tools"  # a finish reason of our own: the model called tools that it was offered
 
+FALLBACK = "fallback:"  # in front of the id of a model that the API itself asked instead
+
 Declared = tuple[str, str]  # a refusal by an error or a mark: finish reason, category
 
 # Values of the field `refusal` that say nothing, in small letters.

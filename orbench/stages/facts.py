@@ -73,7 +73,7 @@ class Counts:
             self.errors[rows.why] += 1
         else:  # rows that failed in the stage before are unscored here
             self.rows["unscored"] += 1
-            if rows.known:
+            if "response_language" in rows.known:
                 self.languages[rows.known["response_language"]] += 1
         category = category_of(result.row)
         for request, answer, reading in result.answers:
