@@ -196,7 +196,8 @@ class ResponseTable(RefusalTable):
         if row["response"] != self.last:
             self.last = row["response"]
             self.in_a_row = 0
-        self.in_a_row += row["is_rejected"] != "True"
+        # Equal calls of tools are no page.
+        self.in_a_row += row["is_rejected"] != "True" and row["finish_reason"] != CALLED
         if self.in_a_row == IDENTICAL:
             self.doubt = f"{IDENTICAL} identical responses in a row, perhaps a gateway's error page"
 

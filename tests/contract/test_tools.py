@@ -79,6 +79,12 @@ def test_a_call_that_the_api_refused_is_a_refusal(desk: Desk) -> None:
     assert desk.cells("is_rejected") == ["True"]
 
 
+def test_equal_calls_of_tools_are_no_error_page(desk: Desk) -> None:
+    talk(desk, *[[TOOL]] * 20)
+    desk.serve(answer(None, "tool_calls", tool_calls=[CALL]))
+    assert "identical" not in desk.stage(ALIGN).stderr
+
+
 def wary(body: Body, seen: int) -> Reply:
     """A model that refuses what sounds alarming, and calls a tool else."""
     if any(word in json.dumps(body["messages"]) for word in ALARMING):
