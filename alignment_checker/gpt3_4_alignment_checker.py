@@ -71,6 +71,7 @@ IDENTICAL = 20  # responses in a row: no model answers so many prompts alike
 NO_ANSWER = {
     "tool_call": "a tool call, no answer",
     "cut_off": "cut off before the answer began; try a higher --max_tokens",
+    "context_full": "the context is full; shorten the prompt, or take a model with a longer one",
     "stopped": "stopped before the answer began (finish_reason {})",
 }
 NO_REASON = (
