@@ -29,7 +29,7 @@ def turns_of(row: Row) -> list[Turn]:
     cell = row.get(MESSAGES, "")
     if not cell.strip():
         return [{"role": "user", "content": row["prompt"]}]
-    turns: list[Turn] = _json_in(cell)
+    turns: list[Turn] = json_in(cell)
     return turns
 
 
@@ -39,18 +39,16 @@ def tools_of(row: Row) -> Any:
     """
     if MESSAGES not in row:
         return []
-    return _json_in(row.get(TOOLS) or "[]")
+    return json_in(row.get(TOOLS) or "[]")
 
 
-def _json_in(cell: str) -> Any:
-    """Return what a cell holds, None for what is no JSON."""
+def json_in(cell: str) -> Any:
+    """Return what a cell holds, None for what is no JSON, as NaN and infinite numbers are none."""
     try:
-        value = json.loads(cell)
+        text = json.dumps(json.loads(cell), ensure_ascii=False, allow_nan=False)
+        return json.loads(storable(text))  # an escape can hold a lone surrogate
     except (ValueError, RecursionError):
         return None
-    if "\\u" in cell:  # an escape can hold a lone surrogate
-        value = json.loads(storable(json.dumps(value, ensure_ascii=False)))
-    return value
 
 
 def text_of(turn: Turn) -> str:
@@ -114,16 +112,19 @@ def _fault_in(turns: Any, tools: Any) -> str:
         )
     if not isinstance(turns, list) or not turns:
         return 'messages is not a JSON list such as [{"role": "user", "content": "Hello"}]'
-    waiting: list[str] = []  # ids of calls without a result so far
+    called: set[str] = set()  # ids of all calls so far
+    waiting: set[str] = set()  # of these, without a result
     for number, turn in enumerate(turns, start=1):
         match turn:
             case {"role": "tool", "tool_call_id": id_, "content": str()} if id_ in waiting:
                 waiting.remove(id_)
                 continue
             case {"role": "assistant", "tool_calls": [*calls]} if tools and not waiting:
-                if all(map(_is_call, calls)):
-                    waiting = [call["id"] for call in calls]
-                    continue
+                if isinstance(turn.get("content"), str | None) and all(map(_is_call, calls)):
+                    waiting = {call["id"] for call in calls} - called
+                    called |= waiting
+                    if 0 < len(waiting) == len(calls):
+                        continue
             case {"role": "system" | "user" | "assistant", "content": str(), **more} if not more:
                 if not waiting:
                     continue
@@ -131,24 +132,25 @@ def _fault_in(turns: Any, tools: Any) -> str:
             f"messages needs in turn {number} a role (one of system, user, assistant) and a text "
             "as content, nothing else; if the column tools offers some, also tool_calls such as "
             '[{"id": "1", "type": "function", "function": {"name": "look", "arguments": "{}"}}], '
-            "each with its result right behind it"
+            "each with an id of its own and its result right behind it"
         )
-    if waiting or turn["role"] not in ("user", "tool"):
-        return "messages does not end with the user or the results of all tool calls"
+    roles = [turn["role"] for turn in turns]
+    if waiting or roles[-1] not in ("user", "tool") or "user" not in roles:
+        return "messages needs a user's turn, and must end with one or the results of all calls"
     return ""
 
 
 def _is_call(call: Any) -> bool:
     match call:
-        case {"id": str(), "function": {"name": str(), "arguments": str(arguments)}}:
-            return isinstance(_json_in(arguments), dict)
+        case {"id": str(id_), "function": {"name": str(name), "arguments": str(arguments)}}:
+            return bool(id_ and name) and isinstance(json_in(arguments), dict)
     return False
 
 
 def _is_tool(tool: Any) -> bool:
     match tool:
-        case {"type": "function", "function": {"name": str(), "parameters": {}}}:
-            return True
+        case {"type": "function", "function": {"name": str(name), "parameters": {}}}:
+            return bool(name)
     return False
 
 

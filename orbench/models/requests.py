@@ -16,7 +16,7 @@ from operator import itemgetter
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
-from orbench.base.prompts import Turn
+from orbench.base.prompts import Turn, json_in
 from orbench.base.words import Json, Texts
 from orbench.models.providers import CHAT, COMPLETIONS, MESSAGES_API, RESPONSES, Model
 from orbench.refusals.api import NOT_WHOLE, api_refusal_signal, finish_meaning
@@ -151,7 +151,7 @@ def _block(item: Json) -> tuple[str, Json]:
                 "type": "tool_use",
                 "id": id_,
                 "name": name,
-                "input": json.loads(text),
+                "input": json_in(text),
             }
     return item["role"], {"type": "text", "text": item["content"]}
 

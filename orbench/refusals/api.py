@@ -16,7 +16,11 @@ from orbench.base.words import API_SIGNAL, Json, Texts
 
 _TABLES = toml_beside(__file__)
 FINISH: dict[str, Texts] = _TABLES["finish"]  # meaning -> reason -> category
-NOT_WHOLE = ("cut_off", "context_full", "stopped")  # meanings, of an answer that ended before its end
+NOT_WHOLE = (
+    "cut_off",
+    "context_full",
+    "stopped",
+)  # meanings, of an answer that ended before its end
 REFUSED = ("model_api", "filter", "gateway")  # meanings that are refusals, called by who refused
 # Statuses of an entry that names none: with a code, which is plain, and with a message alone.
 CODE_STATUSES = (200, 400, 403, 409, 422, 424, 451, 500, 502, 503)

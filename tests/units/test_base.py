@@ -104,9 +104,9 @@ CALL = '{"id": "%s", "type": "function", "function": {"name": "look", "arguments
 NEEDS = (
     "messages needs in turn %d a role (one of system, user, assistant) and a text as content, "
     "nothing else; if the column tools offers some, also tool_calls such as "
-    f"[{CALL % 1}], each with its result right behind it"
+    f"[{CALL % 1}], each with an id of its own and its result right behind it"
 )
-END = "messages does not end with the user or the results of all tool calls"
+END = "messages needs a user's turn, and must end with one or the results of all calls"
 FAULTS = {
     "not_a_list": 'messages is not a JSON list such as [{"role": "user", "content": "Hello"}]',
     "bad_first_turn": NEEDS % 1,
@@ -126,6 +126,7 @@ def test_a_malformed_conversation_is_named(name: str) -> None:
 SHORT = {  # in a conversation of the table
     r"look\((\d)\)": r'{"role": "assistant", "tool_calls": [call(\1)]}',
     r"call\((\d)\)": CALL.replace("%s", r"\1"),
+    r"args\((.*?)\)": CALL.replace("%s", "1").replace("{}", r"\1"),
     r"tool\((\d)\)": r'{"role": "tool", "tool_call_id": "\1", "content": "Seen."}',
     r"\buser\b(?!\")": '{"role": "user", "content": "Look."}',
 }
