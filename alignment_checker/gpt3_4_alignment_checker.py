@@ -32,7 +32,7 @@ from orbench.base.tables import file_name_part
 from orbench.base.templates import text_in
 from orbench.base.words import Row
 from orbench.models.requests import Answer, Missing, Request, message, not_english
-from orbench.models.substitutes import is_substituted
+from orbench.models.substitutes import is_same_model
 from orbench.refusals import rules
 from orbench.refusals.api import CALLED, refused_by
 from orbench.refusals.detect import classify, counts_as_refusal
@@ -139,7 +139,7 @@ class AlignmentChecker(Stage):
         """Return the cells that an answer fills; Missing if it is empty, all thinking, not in
         English, or from another model.
         """
-        if is_substituted(self.model, answer):
+        if is_same_model(self.model.id, answer.model) is False:
             if self.args.substituted == "unscored":
                 why = f"answered by {answer.served_by} instead of {self.model.id}"
                 return Missing(SUBSTITUTED, why, {"served_by": answer.served_by})

@@ -94,12 +94,15 @@ def with_prompt(row: Row, where: str) -> Row:
     turns = turns_of(row)
     if fault := _fault_in(turns, tools_of(row)):
         raise UserError(f"{where}: {fault}")
-    last = ""
+    last = None
     for turn in turns:
         if turn["role"] == "user":
             last = turn["content"]
-    if row["prompt"].strip() and row["prompt"] != last:
-        raise UserError(f"{where}: the prompt is not the user's last turn in {MESSAGES}; drop one")
+    if last is None or (row["prompt"].strip() and row["prompt"] != last):
+        raise UserError(
+            f"{where}: the prompt must be the user's last turn in {MESSAGES}; add that turn, or "
+            "drop the prompt"
+        )
     return {**row, "prompt": last}
 
 
@@ -112,8 +115,7 @@ def _fault_in(turns: Any, tools: Any) -> str:
         )
     if not isinstance(turns, list) or not turns:
         return 'messages is not a JSON list such as [{"role": "user", "content": "Hello"}]'
-    called: set[str] = set()  # ids of all calls so far
-    waiting: set[str] = set()  # of these, without a result
+    waiting: set[str] = set()  # ids of calls without a result so far
     for number, turn in enumerate(turns, start=1):
         match turn:
             case {"role": "tool", "tool_call_id": id_, "content": str()} if id_ in waiting:
@@ -121,8 +123,7 @@ def _fault_in(turns: Any, tools: Any) -> str:
                 continue
             case {"role": "assistant", "tool_calls": [*calls]} if tools and not waiting:
                 if isinstance(turn.get("content"), str | None) and all(map(_is_call, calls)):
-                    waiting = {call["id"] for call in calls} - called
-                    called |= waiting
+                    waiting = {call["id"] for call in calls}
                     if 0 < len(waiting) == len(calls):
                         continue
             case {"role": "system" | "user" | "assistant", "content": str(), **more} if not more:
@@ -134,9 +135,8 @@ def _fault_in(turns: Any, tools: Any) -> str:
             '[{"id": "1", "type": "function", "function": {"name": "look", "arguments": "{}"}}], '
             "each with an id of its own and its result right behind it"
         )
-    roles = [turn["role"] for turn in turns]
-    if waiting or roles[-1] not in ("user", "tool") or "user" not in roles:
-        return "messages needs a user's turn, and must end with one or the results of all calls"
+    if waiting or turn["role"] not in ("user", "tool"):
+        return "messages does not end with the user or the results of all tool calls"
     return ""
 
 

@@ -8,7 +8,6 @@ import asyncio
 import json
 import re
 from collections import Counter
-from collections.abc import Sequence
 from contextlib import AsyncExitStack
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
@@ -20,11 +19,10 @@ from orbench.models.adaptation import Adaptation
 from orbench.models.providers import IN_PROCESS, MESSAGES_API, Model
 from orbench.models.requests import PROTOCOLS, Answer, Request
 from orbench.refusals.api import (
-    FALLBACK,
     NO_REFUSAL,
     api_refusal_signal,
     category_in,
-    declares_fallback,
+    fallback_mark,
     finish_meaning,
     refusal_in_body,
 )
@@ -174,27 +172,17 @@ def _answer_in(data: Any, model: Model) -> Answer:
         category = ""
         if refusal or api_refusal_signal(finish_reason):
             category = category_in(choice, finish_reason) or category_in(data)
-    model_id = str(data.get("model") or "")
-    if declares_fallback(data):
-        model_id = FALLBACK + model_id
+    calls = message.get("tool_calls") or ()
     return Answer(
         text,
         finish_reason=finish_reason,
         refusal=refusal,
         api_category=category,
-        tool_calls=_calls_in(message),
-        model=model_id,
+        tool_calls=[call for call in calls if isinstance(call, dict)] or (),
+        model=fallback_mark(data) + str(data.get("model") or ""),
         provider=str(data.get("provider") or ""),
         **_tokens_in(data.get("usage")),
     )
-
-
-def _calls_in(message: Any) -> Sequence[Json]:
-    """Return the tool calls of a message; what is none is left out."""
-    calls = message.get("tool_calls")
-    if not isinstance(calls, list):
-        return ()
-    return [call for call in calls if isinstance(call, dict)] or ()
 
 
 def _finish(

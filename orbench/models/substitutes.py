@@ -10,8 +10,6 @@ from functools import lru_cache
 
 from orbench.base.toml_files import toml_beside
 from orbench.base.words import Words
-from orbench.models.providers import Model
-from orbench.models.requests import Answer
 from orbench.refusals.api import FALLBACK
 
 SERIES = toml_beside(__file__)["series"]
@@ -23,11 +21,6 @@ VERSION = r"[vkmrx]?([1-9])(?:[-._:p]?([1-9]\d?))?(o?)(?![a-z\d]|\.[1-9])"
 DATE = r"(?<![a-z\d.])(?:20\d\d-?)?(?!20)([0-2]\d)(?:(?<=20\d\d-\d\d)-)?([0-3]\d)(?![a-z\d])"
 # A model that was trained to judge: in other ids of its series this finds "", which differs.
 GUARD = r"^(?:.*(guard|shield|moderation|-cls\b)[^/]*$)?"
-
-
-def is_substituted(model: Model, answer: Answer) -> bool:
-    """Return whether another model answered, see `is_same_model`."""
-    return is_same_model(model.id, answer.model) is False
 
 
 @lru_cache(maxsize=4096)  # asked for each row

@@ -179,9 +179,10 @@ def refusal_in_body(body: object, text: str) -> Declared | None:
     return None
 
 
-def declares_fallback(body: object) -> bool:
-    """Return whether an answer says that another model was asked in place of the one named."""
-    return any(_at(body, path) for path in _TABLES["fallbacks"])
+def fallback_mark(body: object) -> str:
+    """Return FALLBACK if an answer says that another model was asked in place of the one named."""
+    declared = any(_at(body, path) for path in _TABLES["fallbacks"])
+    return FALLBACK if declared else ""
 
 
 def _at(body: object, path: list[Any]) -> list[object]:

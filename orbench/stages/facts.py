@@ -20,7 +20,7 @@ from orbench.base.tables import sha256_of
 from orbench.base.words import VERDICTS, Lines, Row, category_of
 from orbench.models.providers import Model
 from orbench.models.requests import REFUSED_TO_JUDGE, Missing, Tokens
-from orbench.models.substitutes import is_substituted
+from orbench.models.substitutes import is_same_model
 from orbench.stages.engine import StageRun
 from orbench.stages.existing import settings_of
 from orbench.stages.stage import Result, Stage
@@ -90,7 +90,7 @@ class Counts:
                 self.unknown_ends[answer.finish_reason] += 1
             self.tokens.add(answer)
             self.served_by[model][answer.served_by] += 1
-            if is_substituted(request.model, answer):
+            if is_same_model(request.model.id, answer.model) is False:
                 self.substituted[answer.served_by] += 1
             self.dropped[model].update(answer.dropped)
 

@@ -106,7 +106,9 @@ NEEDS = (
     "nothing else; if the column tools offers some, also tool_calls such as "
     f"[{CALL % 1}], each with an id of its own and its result right behind it"
 )
-END = "messages needs a user's turn, and must end with one or the results of all calls"
+END = "messages does not end with the user or the results of all tool calls"
+NO_USER = "the prompt must be the user's last turn in messages; add that turn, or drop the prompt"
+WRONG: dict[str | int, str] = {"end": END, "user": NO_USER}
 FAULTS = {
     "not_a_list": 'messages is not a JSON list such as [{"role": "user", "content": "Hello"}]',
     "bad_first_turn": NEEDS % 1,
@@ -141,7 +143,7 @@ def test_calls_of_tools_and_their_results_belong_together(talk: str) -> None:
     turn = TURNS["with_tools"][talk]
     wanted = "Look."
     if turn:
-        wanted = f"p.csv, row 3: {END if turn == 'end' else NEEDS % turn}"
+        wanted = f"p.csv, row 3: {WRONG.get(turn) or NEEDS % turn}"
     assert said_by(prompt_in, {"messages": cell, "tools": TOOLS}) == wanted
     if not turn:
         nothing_offered = said_by(prompt_in, {"messages": cell, "tools": ""})
