@@ -142,15 +142,17 @@ def _fault_in(turns: Any, tools: Any) -> str:
 
 def _is_call(call: Any) -> bool:
     match call:
-        case {"id": str(id_), "function": {"name": str(name), "arguments": str(arguments)}}:
-            return bool(id_ and name) and isinstance(json_in(arguments), dict)
+        case {"id": str(id_), "function": {"name": str(name), "arguments": str(arguments)}} if (
+            id_ and name
+        ):
+            return isinstance(json_in(arguments), dict)
     return False
 
 
 def _is_tool(tool: Any) -> bool:
     match tool:
-        case {"type": "function", "function": {"name": str(name), "parameters": {}}}:
-            return bool(name)
+        case {"type": "function", "function": {"name": str(name), "parameters": {}}} if name:
+            return True
     return False
 
 

@@ -168,10 +168,8 @@ def _answer_in(data: Any, model: Model) -> Answer:
     if not isinstance(refusal, str) or refusal.strip().lower() in NO_REFUSAL:
         refusal = ""
     finish_reason, category = _finish(data, choice, content, text, model)
-    if category is None:
-        category = ""
-        if refusal or api_refusal_signal(finish_reason):
-            category = category_in(choice, finish_reason) or category_in(data)
+    if not category and (refusal or api_refusal_signal(finish_reason)):
+        category = category_in(choice, finish_reason) or category_in(data)
     calls = message.get("tool_calls") or ()
     return Answer(
         text,
@@ -185,10 +183,8 @@ def _answer_in(data: Any, model: Model) -> Answer:
     )
 
 
-def _finish(
-    data: Any, choice: Any, content: Any, text: str, model: Model
-) -> tuple[str, str | None]:
-    """Return the finish reason, and the category of a refusal that an error or a mark declares.
+def _finish(data: Any, choice: Any, content: Any, text: str, model: Model) -> tuple[str, str]:
+    """Return the finish reason, and the category of a refusal if an error or a mark names one.
 
     Raises TransientError for any other error, a reason that is a fault, and a body without an
     answer.
@@ -196,7 +192,7 @@ def _finish(
     finish_reason = str(choice.get("finish_reason") or "")
     native = str(choice.get("native_finish_reason") or "")  # of the provider behind a gateway
     if api_refusal_signal(native):
-        return native, None
+        return native, ""
     if finish_meaning(native)[0] == "stopped":  # whatever the gateway calls it
         finish_reason = native
     # In a choice: a gateway whose provider failed half-way.
@@ -212,16 +208,16 @@ def _finish(
         what = one_line(json.dumps(error or finish_reason))
         raise errors.TransientError(f"status 200 with an error: {what}")
     if text or meaning != "answer":
-        return finish_reason, None
+        return finish_reason, ""
     message = choice.get("message") or {}
     if message.get("tool_calls"):
-        return "tool_calls", None
+        return "tool_calls", ""
     if content is None:
         if model.settings.empty_is_refusal:
-            return "no_candidate", None
+            return "no_candidate", ""
         if not message:
             raise errors.TransientError("an answer without choices")
-    return finish_reason, None
+    return finish_reason, ""
 
 
 def _parts(content: Any, kind: str) -> str:

@@ -181,8 +181,9 @@ def refusal_in_body(body: object, text: str) -> Declared | None:
 
 def fallback_mark(body: object) -> str:
     """Return FALLBACK if an answer says that another model was asked in place of the one named."""
-    declared = any(_at(body, path) for path in _TABLES["fallbacks"])
-    return FALLBACK if declared else ""
+    if any(_at(body, path) for path in _TABLES["fallbacks"]):
+        return FALLBACK
+    return ""
 
 
 def _at(body: object, path: list[Any]) -> list[object]:

@@ -241,7 +241,7 @@ def _substituted(stage: Stage, counts: Counts) -> Lines:
     others = counts.substituted
     if others:
         names = one_line(", ".join(sorted(others)))
-        counted_as = SUBSTITUTED[vars(stage.args).get("substituted", "as_answer")]
+        counted_as = SUBSTITUTED[stage.parameters.get("substituted", "as_answer")]
         yield f"{counted(others.total(), 'answer')} from another model ({names}): {counted_as}"
 
 
