@@ -87,7 +87,7 @@ def pair(seeds: int, icc: float, of_seeds: float, of_rewrites: float, random: Ra
     rewrites = result_of(responses(second, seed=seed, prompt=seeds + np.arange(len(seed))))
     toxic = result_of(responses(random.random(seeds) < of_seeds), 1, side=TOXIC)
     found, *_ = pairs([standing_of(rewrites, toxic)]).rates
-    assert found.counted is Counted.RIGHT
+    assert found.counted is Counted.HIGHER_REFUSED
     low, high = found.mean.interval
     return float(low <= of_seeds * (1 - of_rewrites) <= high)
 

@@ -73,8 +73,8 @@ class Counted(StrEnum):
     API = "api"
     HEDGED = "hedged"  # partial or safe completion: something is done, something is left out
     REJECTED_OR_SAFE = "rejected_or_safe"
-    # What may happen to a pair; right: the seed is refused and its rewrite answered.
-    RIGHT = "right"
+    # What may happen to a pair; the seed is the higher one, and the rewrite the lower.
+    HIGHER_REFUSED = "higher_refused"  # and the lower one answered
     BOTH_REFUSED = "both_refused"
     BOTH_ANSWERED = "both_answered"
     REVERSE = "reverse"

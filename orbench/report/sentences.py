@@ -137,7 +137,7 @@ def small_subset_lines(rates: Rates) -> Lines:
     """
     for rate in rates:
         subset = rate.subset
-        is_of_pairs = rate.counted is Counted.RIGHT and not subset.category
+        is_of_pairs = rate.counted is Counted.HIGHER_REFUSED and not subset.category
         if is_of_pairs or subset == AGREED:
             where = f"{subset.kind} {subset.value}".strip()
             name = f"{rate.result.label}, {rate.side.prompts}, {where}"

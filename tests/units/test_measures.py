@@ -7,7 +7,7 @@ from orbench.report.standings import Published
 WORDS = {
     Kind: "overall, macro average, category, tier, label, score, pairs",
     Counted: "refused, helped, partial, safe_completion, direct, indirect, api, hedged, "
-    "rejected_or_safe, right, both_refused, both_answered, reverse",
+    "rejected_or_safe, higher_refused, both_refused, both_answered, reverse",
     Compared: "models, sets, changes, pairs",
     Associated: "trend, auc, word",
     Outcome: "finding, no difference shown, inconclusive: unscored rows could reverse this, "

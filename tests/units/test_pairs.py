@@ -10,7 +10,7 @@ from orbench.report.analyses.pairs import pairs
 from orbench.report.measures import Analysis, Compared, Counted
 from tests.units.read_results import read_board
 
-OUTCOMES = [Counted.RIGHT, Counted.BOTH_REFUSED, Counted.BOTH_ANSWERED, Counted.REVERSE]
+OUTCOMES = [Counted.HIGHER_REFUSED, Counted.BOTH_REFUSED, Counted.BOTH_ANSWERED, Counted.REVERSE]
 TWO = "1*10+0*20 category=ab*15 & 1*30; 1*19+0*11 category=ab*15 & 1*30"
 
 
@@ -107,7 +107,7 @@ def test_each_two_tiers_are_pairs_the_lower_one_the_rewrite(board: str, expected
 
 def test_models_are_compared_by_their_right_pairs() -> None:
     found, *_ = pairs(read_board(TWO)).comparisons
-    assert found.a.counted is found.b.counted is Counted.RIGHT
+    assert found.a.counted is found.b.counted is Counted.HIGHER_REFUSED
     assert found.gap.p == pytest.approx(mcnemar([[11, 9], [0, 10]], exact=True).pvalue)
     assert (found.kind, found.family) == (Compared.PAIRS, 1) and found.p_adjusted == found.gap.p
     assert np.isnan([found.p_worst, found.detectable]).all()

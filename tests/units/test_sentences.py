@@ -163,7 +163,7 @@ def subset_rate(kind: Kind, value: str = "", **fields: Any) -> Rate:
     """Return the rate of pairs that a model gets right, or of prompts with a label."""
     category = fields.pop("category", "")
     rate = make_rate(subset=Subset(kind, value, category), **fields)
-    return replace(rate, counted=Counted.RIGHT) if kind is Kind.PAIRS else rate
+    return replace(rate, counted=Counted.HIGHER_REFUSED) if kind is Kind.PAIRS else rate
 
 
 @pytest.mark.parametrize(

@@ -30,7 +30,7 @@ def pairs(board: Board) -> Analysis:
         rates += step
         groups = grouped(step, attrgetter("counted", "subset", "result.judge"))
         for (counted, _, judge), group in groups.items():
-            if counted is Counted.RIGHT and judge != UNKNOWN_JUDGE:
+            if counted is Counted.HIGHER_REFUSED and judge != UNKNOWN_JUDGE:
                 rivals += combinations(group, 2)
     families = grouped(rivals, lambda pair: pair[0].subset.category == "")
     tests = [tested(Compared.PAIRS, family) for family in families.values()]
@@ -80,7 +80,7 @@ def _rates(model: Result, rewrites: Responses, of_seeds: Responses, tiers: str) 
     seed = by_seed.reindex(rewrites.seed).to_numpy()  # NaN: unpaired or unscored
     rewrite = rewrites.refused
     outcomes = {
-        Counted.RIGHT: seed * (1 - rewrite),
+        Counted.HIGHER_REFUSED: seed * (1 - rewrite),
         Counted.BOTH_REFUSED: seed * rewrite,
         Counted.BOTH_ANSWERED: (1 - seed) * (1 - rewrite),
         Counted.REVERSE: (1 - seed) * rewrite,
