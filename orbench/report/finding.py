@@ -76,7 +76,7 @@ def _rates(model: Standing) -> str:
         if rate.n:
             few = ", too few to tell much" if rate.is_small else ""
             parts.append(f"{rate} of the {rate.side.prompts} (n {rate.n:,}{few})")
-    return f"{model.result.short} refuses {' and '.join(parts)}"
+    return f"{model.result.short} refuses {' and '.join(parts) or 'an unknown share'}"
 
 
 # -- two or more ranked models -------------------------------------------------------------------

@@ -81,8 +81,8 @@ def _results_in(source: Source, known: Known, texts: int) -> Iterator[Result]:
     record = read_record(path)
     check_whole(path, record)
     table = read_csv(path, ["prompt"])
-    _check_table(table, record)
     lost = failed_rows(path)
+    _check_table(table, lost, record)
     _check_apart(table, lost)
     tested = under_test(record)
     _check_name(source, tested.name, known)
@@ -132,13 +132,13 @@ def _check_name(source: Source, recorded: str, known: Known) -> None:
         )
 
 
-def _check_table(table: Table, record: Record) -> None:
-    """Raise UserError if neither stage 4 nor stage 5 wrote the file, or it holds failed rows; or,
+def _check_table(table: Table, lost: Rows, record: Record) -> None:
+    """Raise UserError if neither stage 4 nor stage 5 wrote the file, or it is of failed rows; or,
     without a record, several models in a column `model`, in any letter case.
     """
     columns = table.columns
     without = {"answer_category", "is_rejected"}.isdisjoint(columns)
-    if without or not table.rows or "error_type" in columns:
+    if without or not (table.rows or lost) or "error_type" in columns:
         raise UserError(
             f"{table.path} does not hold results of stage 4 ('is_rejected') or stage 5 "
             f"('answer_category'); its columns: {clean(', '.join(columns))}"
