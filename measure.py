@@ -236,10 +236,10 @@ def check_certain(first: Sequence[Step], args: Namespace) -> None:
         if step.script == ALIGN and (step.side in gates or WORSE in gates):
             run_steps([step])
             findings = read_record(step.flags["output_path"])["findings"]
-            share = findings["certain"] / max(1, findings["by_rules"])
+            share = findings["certain"] / max(1, findings["by_rules"] + findings["unread"])
             if share < CERTAIN:
                 raise UserError(
-                    f"the rules are certain of only {100 * share:.0f} % of the first verdicts, so "
+                    f"the rules are certain of only {100 * share:.0f} % of the first responses, so "
                     "a gate would stay undecided: rerun with --judge=rules+MODEL "
                     "(make: JUDGE=rules+MODEL), which uses these responses"
                 )

@@ -21,7 +21,7 @@ from orbench.base.words import (
     known_side,
 )
 from orbench.models.providers import Models
-from orbench.models.requests import Missing
+from orbench.models.requests import NOT_ENGLISH, Missing
 from orbench.models.substitutes import is_same_model
 from orbench.stages.engine import StageRun
 from orbench.stages.facts import Counts, end_notes, measures_nothing
@@ -91,12 +91,14 @@ class RefusalTable(Closing):
         """stage: its labels are verdicts."""
         self.stage = stage
         self._rows = defaultdict[Side | None, list[CountedRow]](list)
-        # Rows that the rules decided, and those of them that they are certain of.
-        self.findings: dict[str, int] = {"by_rules": 0, "certain": 0}
+        # Rows that the rules decided, those of them that they are certain of, and those in a
+        # language that they cannot read.
+        self.findings: dict[str, int] = {"by_rules": 0, "certain": 0, "unread": 0}
 
     def add(self, result: Result) -> None:
         """Count a row as refused, answered or unscored."""
         if isinstance(result.rows, Missing):
+            self.findings["unread"] += result.rows.kind == NOT_ENGLISH
             self._count(result.row, None)
             return
         (reading,) = result.readings
@@ -184,8 +186,7 @@ def _say_nothing(run: StageRun, counts: Counts) -> None:
     else:
         where = f"see {stage.beside(FAILED if counts.failed else '.answers.jsonl')}"
     say(f"error: none of the {counted(len(run.plan), 'request')} gave a result; {where}")
-    readable = counts.substituted.total() + counts.languages.total()
-    unreadable = counts.rows["unscored"] > readable
+    unreadable = counts.rows["unscored"] > counts.substituted.total()
     if unreadable and run.inquiries and not run.left_out:  # a rerun asks these again
         say(f"unreadable replies are kept; to ask again, delete {run.log.path}")
 

@@ -231,16 +231,17 @@ def test_rules_that_cannot_decide_a_gate_stop_the_run_before_it_is_paid_for(desk
     desk.serve(partly_certain(0.1))
     done = measured(desk, GATE, status=1)
     (line,) = [line for line in done.stderr.splitlines() if line.startswith("error:")]
-    assert "% of the first verdicts" in line and "rerun with --judge=rules+MODEL" in line
+    assert "% of the first responses" in line and "rerun with --judge=rules+MODEL" in line
     assert done.stdout == "" and asked(desk) == 100
     measured(desk, GATE, "--judge=rules+j", "--trust_stored")
     assert asked(desk) == 50  # the 100 responses are used again
 
 
-def test_rules_that_read_no_response_cannot_decide_a_gate_either(desk: Desk) -> None:
+def test_rules_that_read_few_responses_cannot_decide_a_gate_either(desk: Desk) -> None:
     desk.prompts(150)
-    desk.serve("Faltet das Papier in der Mitte und zieht die Kante mit dem Finger nach.")
-    assert "certain of only 0 %" in measured(desk, GATE, status=1).stderr
+    german = "Faltet das Papier in der Mitte und zieht die Kante mit dem Finger nach."
+    desk.serve(lambda body, seen: REFUSAL if "7" in prompt_of(body) else german)
+    assert "certain of only " in measured(desk, GATE, status=1).stderr
     assert asked(desk) == 100
 
 
