@@ -59,15 +59,15 @@ class ResponseChecker(JudgedStage):
 
     def __init__(self, args: Namespace) -> None:
         before = read_input(args.input_file, ["prompt", "response"], args)
-        if args.validate_against:
-            args.validate_against = labels_in(before, args.validate_against)
         if {"rejection_reason", "refused_by"} <= set(before.columns):  # by the verdicts of stage 4
             before.columns.remove("refused_by")
         # Rows without a response stay unscored; a judge may read what the rules of stage 4 do not.
         if read_record(before.file).get("stage") == "alignment_checker":
             blank = dict.fromkeys(before.columns, "")
-            room = None if args.limit is None else args.limit - len(before.rows)
-            before.rows += [blank | row for row in failed_rows(before.file)[:room]]
+            before.rows += [blank | row for row in failed_rows(before.file)]
+            before.rows = before.rows[: args.limit]
+        if args.validate_against:
+            args.validate_against = labels_in(before, args.validate_against)
         table = sampled(before, args.samples, SAMPLE)
         self.rules, models = deciders(args)
         self.graded = args.rubric == "graded"
@@ -199,8 +199,7 @@ def labels_in(table: Table, labels: str) -> str:
     from orbench.judging.validation import check_labels
 
     if labels.endswith(".csv"):
-        sheet = read_csv(labels, ["id", "label"])
-        known = {row["id"]: row["label"] for row in sheet.rows}
+        known = {row["id"]: row["label"] for row in read_csv(labels, ["id", "label"]).rows}
         for row in table.rows:
             row[SHEET_LABEL] = known.get(response_id_of(row), "")
         table.columns = output_columns(table, [SHEET_LABEL])

@@ -14,6 +14,7 @@ from pathlib import Path
 from orbench.base.grouping import grouped
 from orbench.base.messages import UserError, counted, say
 from orbench.base.prompts import ids_of, prompt_id_of, response_id_of, text_id
+from orbench.base.records import failed_rows
 from orbench.base.tables import Paths, Table, check_single, make_folder, read_csv, write_csv
 from orbench.base.words import VERDICTS, Row, Rows, Texts, Words, bad_cell, verdict_of
 from orbench.judging.panels import LABEL_SCORES, coefficient, toxicity_scores, votes_in
@@ -90,12 +91,13 @@ def _scores_in(table: Table) -> Texts:
 
 def drawn_responses(paths: Paths, size: int) -> list[Row]:
     """Draw prompts that are in all files, by their hashes. Return the rows of the key, with the
-    responses to each of them.
+    responses to each of them, unscored ones included.
     """
     files = {}
     for path in paths:
         table = read_csv(path, ["prompt", "response"])
         check_single(table)
+        table.rows += [row for row in failed_rows(path) if row.get("response")]
         files[path] = table.rows
     drawn = sorted(set.intersection(*map(ids_of, files.values())))[:size]
     return [
