@@ -13,6 +13,8 @@ from orbench.models.requests import NOT_ENGLISH
 from orbench.stages.stage import Stage
 
 NOT_OURS = "; this suite did not write it: move it away, or choose another --output_path"
+# What stage 4 reads in an answer: with other phrases or rules, it is the same row.
+VERDICT = ("is_rejected", "rejection_reason", "refused_by")
 OUTPUT_FLAGS = {"measure.py": "--output_dir (make: RESULTS)"}  # of programs that run stages
 
 
@@ -39,6 +41,8 @@ def settings_of(stage: Stage) -> Texts:
     settings = {"stage": stage.name, "model": ", ".join(models), "prompt file": stage.prompt_file}
     for name, value in stage.parameters.items():
         settings[name] = json.dumps(value, sort_keys=True)
+    if new := vars(stage.args).get("new_category"):
+        settings["new category"] = json.dumps(str(new))
     return settings
 
 
@@ -59,12 +63,13 @@ def check_existing(stage: Stage) -> Path | None:
             say(f"{path} already holds these rows and {others:,} more; left as it is")
             return path
         if others:
-            rows = counted(others, "row")
-            differences = [f"{path} holds {rows} that this input does not have"]
+            differences = [f"{path} holds {counted(others, 'row')} that this input does not have"]
     if differences:
-        kept = f"existing results are kept: {'; '.join(differences)}"
         flag = OUTPUT_FLAGS.get(stage.args.command[0], "--output_path")
-        raise UserError(f"{kept}. Choose another {flag} or pass --overwrite")
+        raise UserError(
+            f"existing results are kept: {'; '.join(differences)}. "
+            f"Choose another {flag} or pass --overwrite"
+        )
     return None
 
 
@@ -93,7 +98,9 @@ def _compared(stage: Stage) -> tuple[int, int]:
     if failed.is_file():
         unscored = read_csv(failed, FAILED_COLUMNS).rows
         rows += [row for row in unscored if row["error_type"] == NOT_ENGLISH]
-    columns = [name for name in stage.table.columns if rows and name in rows[0]]
+    columns = [
+        name for name in stage.table.columns if rows and name in rows[0] and name not in VERDICT
+    ]
     if not columns:
         return 0, 0
     cells_of = itemgetter(*columns)
