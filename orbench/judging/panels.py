@@ -34,11 +34,8 @@ PanelVotes = list[tuple[str, str, bool | None]]  # prompt id, judge, its vote: T
 
 
 def judges_named(text: str) -> Words:
-    """Return the judges of --moderator_model. Raises UserError if there is none."""
-    judges = [name.strip() for name in text.split(",") if name.strip()]
-    if not judges:
-        raise UserError("--moderator_model names no judge")
-    return judges
+    """Return the names in a list with commas."""
+    return [name.strip() for name in text.split(",") if name.strip()]
 
 
 def check_different(models: Models) -> None:
@@ -58,9 +55,7 @@ def models_of_search(args: Namespace) -> tuple[Models, Models]:
     """
     names = [args.rewriter, *judges_named(args.targets), *judges_named(args.judges)]
     searching = [*map(resolve, names)]
-    if not args.confirm:
-        return searching, []
-    confirming = [*map(resolve, judges_named(args.confirm))]
+    confirming = [*map(resolve, judges_named(args.confirm or ""))]
     check_different(confirming)
     for model, other in product(confirming, searching):
         if is_same_model(model.id, other.id):

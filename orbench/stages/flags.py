@@ -115,8 +115,8 @@ def input_path(text: str) -> Path:
 
 
 def given(text: str) -> str:
-    """Reject empty text, such as an unset shell variable."""
-    if not text.strip():
+    """Reject empty text, such as an unset shell variable, and a list of nothing but commas."""
+    if not text.strip(", \t\n\r"):
         raise ArgumentTypeError("it is empty")
     return text
 
