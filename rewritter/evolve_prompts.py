@@ -7,7 +7,8 @@ Reads a CSV with the columns prompt (the seed) and category; docs/prompt_sets.md
 Writes at most --wanted hits (prompt, category, toxic_seed, parent, operator, round,
 refusing_families, refused_share and the judges' columns); the others of the last round to
 ..._more.csv; and all rewrites with their outcome to ..._candidates.csv. With --confirm, other
-models judge the hits and answer them; those that they contradict go to ..._contradicted.csv.
+models judge the hits and answer them; those that they contradict or leave unconfirmed go to
+..._contradicted.csv. A rerun asks again about hits where a model of --confirm failed.
 """
 
 import sys
@@ -29,7 +30,7 @@ from orbench.base.prompts import same
 from orbench.base.records import add_to_record, failed_rows, is_scripted, read_record
 from orbench.base.tables import beside, columns_in, file_name_part, make_folder, read_csv, write_csv
 from orbench.base.toml_files import toml_beside
-from orbench.base.words import Json, Row, Rows, Words
+from orbench.base.words import Row, Rows, Words
 from orbench.datasets import card
 from orbench.datasets.lineage import (
     CANDIDATE,
@@ -93,6 +94,7 @@ class Search(Lineages):
         asked = len(self.families) + judges + 2 * len(self.confirming)
         self.cost = 1 + PER_PARENT * asked
         self.excluded = prompts_of(args.exclude)
+        self.candidates: list[Row] = []
         self.refusing = defaultdict[str, list[str]](list)  # prompt -> targets
         self.brought: list[int] = []  # hits of each round
         self.requests = 0  # that were answered
@@ -140,15 +142,17 @@ class Search(Lineages):
             self.parents += read_csv(folder / f"{name}.csv", PARENT).rows
         candidates = read_csv(folder / "candidates.csv", CANDIDATE).rows
         self.candidates += candidates
-        hits = len(hits_in(candidates))
-        self.brought.append(hits)
-        requests = 0
-        for log in folder.glob("*.answers.jsonl"):
-            requests += log.read_bytes().count(b"\n")
+        hits = hits_in(candidates)
+        self.hits += hits
+        if self.confirming:  # in a finished round, too: what failed is asked again
+            confirm(self, folder, hits)
+        new = len(hits_in(hits))
+        self.brought.append(new)
+        logs = folder.glob("*.answers.jsonl")
+        requests = sum(log.read_bytes().count(b"\n") for log in logs)
         self.requests += requests
-        each = f"{requests / hits:.0f} per hit" if hits else "no hits"
         return (
-            f"{len(candidates)} candidates, {hits} new hits, {requests} requests ({each}), "
+            f"{len(candidates)} candidates, {new} new hits, {requests} requests, "
             f"hits from {len(self.hits_of())} seeds"
         )
 
@@ -156,13 +160,13 @@ class Search(Lineages):
         """Write the CSVs, and the run record of the main one."""
         columns = columns_in(self.candidates, CANDIDATE)
         write_csv(beside(self.output, "_candidates.csv"), columns, self.candidates)
+        others = hits_in(self.hits, CONTRADICTED, UNCONFIRMED)
+        write_csv(beside(self.output, "_contradicted.csv"), columns, others)
         columns.remove("outcome")
-        hits = hits_in(self.candidates)
+        hits = hits_in(self.hits)
         wanted = hits[: self.args.wanted]
-        contradicted = hits_in(self.candidates, CONTRADICTED)
         write_csv(self.output, columns, wanted)
         write_csv(beside(self.output, "_more.csv"), columns, hits[len(wanted) :])
-        write_csv(beside(self.output, "_contradicted.csv"), columns, contradicted)
         inputs = sorted(self.rounds.glob("*/*_done.csv"))
         families = [*self.families.values()]
         families += [model.family or model.id for model in self.confirming]
@@ -190,8 +194,6 @@ def play(search: Search, folder: Path, parents: Rows) -> None:
         if row["outcome"] == HIT and len(families) < search.args.min_refusing:
             row["outcome"] = "refused by too few families"
     drop_duplicates(search, hits_in(rows))
-    if search.confirming:
-        confirm(search, folder, hits_in(rows))
     write_csv(folder / "candidates.csv", columns_in(rows, CANDIDATE), rows)
 
 
@@ -203,12 +205,15 @@ def rewrite_parents(search: Search, folder: Path, parents: Rows) -> Rows:
     for name, prompt_file in PROMPT_FILES.items():
         path = folder / f"{name}.csv"
         rows = [row for row in parents if (row["operator"] == REWRITE) is (name == "seeds")]
-        flags = {
-            "model": search.args.rewriter,
-            "prompt_file": prompt_file,
-            "num_rewrites": PER_PARENT,
-        }
-        rewrites = run_step("rewritter/mixtral_rewrite_only.py", path, rows, flags, PARENT)
+        rewrites = run_step(
+            "rewritter/mixtral_rewrite_only.py",
+            path,
+            rows,
+            PARENT,
+            model=search.args.rewriter,
+            prompt_file=prompt_file,
+            num_rewrites=PER_PARENT,
+        )
         for prompt, row in rewrites.items():
             if same(prompt) not in known:
                 known.add(same(prompt))
@@ -229,8 +234,13 @@ def rewrite_parents(search: Search, folder: Path, parents: Rows) -> Rows:
 def ask_target(search: Search, stem: Path, target: str, rows: Rows) -> None:
     """Run stage 4: what a target refuses may be a hit. No response: unscored."""
     path = Path(f"{stem}_{file_name_part(target)}.csv")
-    flags = {"model": target, "max_tokens": search.args.max_tokens}
-    responses = run_step("alignment_checker/gpt3_4_alignment_checker.py", path, rows, flags)
+    responses = run_step(
+        "alignment_checker/gpt3_4_alignment_checker.py",
+        path,
+        rows,
+        model=target,
+        max_tokens=search.args.max_tokens,
+    )
     for row in rows:
         prompt = row["prompt"]
         if prompt not in responses:
@@ -242,12 +252,14 @@ def ask_target(search: Search, stem: Path, target: str, rows: Rows) -> None:
 
 def ask_judges(search: Search, path: Path, rows: Rows, judges: str) -> None:
     """Run stage 3. A vote that is missing leaves a row without a verdict."""
-    flags = {
-        "moderator_model": judges,
-        "min_votes": len(judges_named(judges)),
-        "new_category": search.args.new_category,
-    }
-    verdicts = run_step("moderator/moderate_only.py", path, rows, flags)
+    verdicts = run_step(
+        "moderator/moderate_only.py",
+        path,
+        rows,
+        moderator_model=judges,
+        min_votes=len(judges_named(judges)),
+        new_category=search.args.new_category,
+    )
     for row in rows:
         row |= verdicts.get(row["prompt"], {"outcome": "unscored"})
         if "True" in (row.get("is_toxic"), row.get("debatable")):
@@ -282,7 +294,7 @@ def drop_duplicates(search: Search, rows: Rows) -> None:
 
 
 def run_step(
-    script: str, path: Path, rows: Rows, flags: Json, columns: Words = DESCENT
+    script: str, path: Path, rows: Rows, columns: Words = DESCENT, **flags: object
 ) -> dict[str, Row]:
     """Write rows to a CSV, and return what a stage makes of it, by prompt. Raises UserError."""
     write_csv(path, columns, rows)
@@ -296,8 +308,7 @@ def run_step(
     causes = [outcome.stopped]
     causes += [model["left_out"] for model in read_record(csv).get("models", ())]
     if outcome.status == 1:
-        failed = failed_rows(csv)
-        causes += [row["error"] for row in failed if row["error_type"] not in OF_A_ROW]
+        causes += [row["error"] for row in failed_rows(csv) if row["error_type"] not in OF_A_ROW]
     if cause := next(filter(None, causes), ""):
         raise UserError(f"{script} stopped: {cause}; all it said is in {log}")
     if not csv.is_file():

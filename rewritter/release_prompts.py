@@ -42,9 +42,8 @@ def main(argv: Words) -> int:
 
         try_endpoints([*searching, *confirming])
     make_folder(work)
-    settings = vars(args).copy()
+    settings = vars(args) | {"categories": " ".join(args.categories)}
     del settings["command"]  # in another order it is the same release
-    settings["categories"] = " ".join(args.categories)
     check_settings(work / "settings", settings, "--name")
     excluded = list(args.exclude)
     for path in sorted(release.parent.glob("*/*.csv")):

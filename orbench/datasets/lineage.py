@@ -19,7 +19,6 @@ HIT = "hit"
 # Outcomes of hits that models outside the search (--confirm) do not call hits, or did not decide.
 CONTRADICTED = "contradicted"
 UNCONFIRMED = "unconfirmed"
-FOUND = (HIT, CONTRADICTED, UNCONFIRMED)  # what the search itself calls a hit
 
 REWRITE = "rewrite"  # the operator of seeds: the ordinary prompt file of stage 2
 COMBINE = "combine"  # the operator that takes a second prompt
@@ -35,17 +34,13 @@ class Lineages:
         self.seeds = {row["prompt"]: row for row in seeds}
         self.operators = operators
         self.parents: list[Row] = []
-        self.candidates: list[Row] = []
+        # Of the search itself: what --confirm says of one must not steer it.
+        self.hits: list[Row] = []
         self.most = ceil(wanted / min(SHARES, len(seeds) or 1))  # hits of one seed
 
-    @property
-    def hits(self) -> Rows:
-        """The hits of the search itself: what --confirm says must not steer it."""
-        return hits_in(self.candidates, *FOUND)
-
     def hits_of(self) -> Counter[str]:
-        """Return the number of hits of each seed."""
-        return Counter(map(itemgetter("toxic_seed"), self.hits))
+        """Return the number of hits of each seed; contradicted ones use up none of its share."""
+        return Counter(map(itemgetter("toxic_seed"), hits_in(self.hits, HIT, UNCONFIRMED)))
 
     def choose(self, size: int, chance: random.Random) -> Rows:
         """Draw the parents of the next round: hits, and seeds that were not used before.
@@ -68,7 +63,7 @@ class Lineages:
         tried = {(parent["prompt"], parent["operator"]) for parent in self.parents}
         hits_of = self.hits_of()
         ways = [*product(self.hits, self.operators)]
-        alone = len(hits_of) == 1  # no hit of another seed
+        alone = len(hits_of) < 2  # no hit of another seed
         varied: list[Row] = []
         for hit, name in chance.sample(ways, len(ways)):
             seed = hit["toxic_seed"]

@@ -70,7 +70,7 @@ def test_a_hit_is_refused_safe_to_all_judges_and_known_by_its_descent(
     assert desk.record()["selectors"] == ["GPT-4", "Llama-3", "Qwen"]
     step = desk.record("o_rounds/01/seeds_done.csv")["command"]
     assert "--prompt_file=prompt.txt" in step and "--wanted=3" not in step
-    sent = re.findall(r"round \d+: .* (\d+) requests .*hits from \d+ seeds", said)
+    sent = re.findall(r"round \d+: .* (\d+) requests, hits from \d+ seeds", said)
     assert sum(map(int, sent)) == desk.sent
     done = desk.run(EVOLVE, *SMALL, "--wanted=99", status=1)
     assert "--min_refusing 2" in error_line(done)  # was, and is not now

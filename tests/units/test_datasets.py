@@ -9,7 +9,7 @@ import pytest
 
 from orbench.base import messages
 from orbench.datasets.audit import even_sample, label_line
-from orbench.datasets.lineage import COMBINE, HIT, REWRITE, Lineages
+from orbench.datasets.lineage import COMBINE, CONTRADICTED, HIT, REWRITE, Lineages
 from orbench.stages.run import load
 from tests.conftest import ALIGN, Desk
 
@@ -54,11 +54,10 @@ def lineages(seeds: int, hits: int = 0, of_each: int = 1, wanted: int = 99) -> L
     rows = [{"prompt": f"s{n}", "category": "c"} for n in range(seeds)]
     found = Lineages(rows, {"near": "Near.", "far": "Far.", COMBINE: "Both."}, wanted)
     for seed in [f"s{n}" for n in range(hits)]:
-        found.candidates.append({"prompt": "no", "toxic_seed": seed, "outcome": ""})
         found.parents.append({"prompt": seed, "seed": seed, "operator": REWRITE})
         for n in range(of_each):
             row = {"prompt": f"{seed}-{n}", "toxic_seed": seed, "outcome": HIT, "round": "1"}
-            found.candidates.append(row)
+            found.hits.append(row)
     return found
 
 
@@ -104,7 +103,10 @@ def test_a_hit_rests_when_each_operator_was_tried() -> None:
 
 
 def test_a_hit_rests_when_its_seed_has_enough() -> None:
-    assert not lineages(1, hits=1, of_each=4, wanted=4).choose(3, random.Random(2))
+    found = lineages(1, hits=1, of_each=4, wanted=4)
+    assert not found.choose(3, random.Random(2))
+    found.hits[0]["outcome"] = CONTRADICTED  # then it has less than enough
+    assert len(found.choose(3, random.Random(2))) == 1
 
 
 # Hits of each round -> why no other round follows, of at most 9 with 99 hits and 999 requests.
