@@ -45,22 +45,6 @@ PROBE_TOKENS = 16  # the least that OpenAI's responses take
 SLOWEST_PROBE_S = 20.0  # a server that needs longer is there
 
 
-def ask_live(
-    requests: Sequence[Request],
-    models: Models,
-    run: Run,
-    limits: Limits,
-    progress: "Progress",
-) -> None:
-    """Send the requests and what follows from them, until nothing or no model is left, or
-    after a signal; log each answer.
-
-    models: substitutes too. Raises UserError, also if an answer cannot be stored: then nothing more
-    is sent, and the answers in flight are stored as far as that is possible.
-    """
-    asyncio.run(_Session(requests, models, run, limits, progress).ask())
-
-
 @dataclass
 class _Lane:
     """The requests to one model."""
@@ -83,11 +67,11 @@ class _Lane:
 
 
 @dataclass(repr=False)  # signal.signal() writes out each handler with what it is bound to
-class _Session:
+class Session:
     """The requests of a run, a lane for each model, and the event loop that sends them."""
 
     requests: Sequence[Request]
-    models: Models
+    models: Models  # substitutes too
     run: Run
     limits: Limits
     progress: "Progress"
@@ -146,8 +130,16 @@ class _Session:
         else:
             self.run.stopped = f"{model.asked}: {why}"
 
-    async def ask(self) -> None:
-        """Ask until nothing is left to do."""
+    def ask(self) -> None:
+        """Send the requests and what follows from them, until nothing or no model is left, or
+        after a signal; log each answer.
+
+        Raises UserError, also if an answer cannot be stored: then nothing more is sent, and the
+        answers in flight are stored as far as that is possible.
+        """
+        asyncio.run(self._ask())
+
+    async def _ask(self) -> None:
         self.loop = asyncio.get_running_loop()
         self.client = Client(self.limits.timeout, self.run.adaptation, self.progress.title)
         handlers = {number: signal.signal(number, self.on_signal) for number in SIGNALS}

@@ -124,11 +124,11 @@ def _ask_or_export(run: StageRun, requests: list[Request]) -> None:
 
         export_requests(requests, Path(args.export_requests), stage.models)
         return
-    from orbench.asking.live import Progress, ask_live
+    from orbench.asking.live import Progress, Session
 
     progress = Progress(stage.name, len(requests), quiet=args.quiet, prices=args.prices)
     limits = Limits(args.concurrency, args.max_retries, args.timeout, args.requests_per_minute)
-    ask_live(requests, stage.models, run, limits, progress)
+    Session(requests, stage.models, run, limits, progress).ask()
 
 
 def not_in_batches(stage: Stage, requests: list[Request]) -> list[Request]:

@@ -145,7 +145,7 @@ def test_limits_reach_the_requests(desk: Desk) -> None:
     desk.prompts(1)
     desk.serve()
     words = "--concurrency=3 --max_retries=2 --timeout=9 --requests_per_minute=5"
-    with mock.patch.object(live, "ask_live") as asked:
+    with mock.patch.object(live, "Session") as asked:
         desk.stage(ALIGN, *words.split(), status=1)
     assert asked.call_args.args[3] == (3, 2, 9.0, 5.0)
 

@@ -19,7 +19,7 @@ ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT))
 
 from orbench.asking.inquiry import Inquiry, Reader, Run, pending  # noqa: E402
-from orbench.asking.live import Progress, ask_live  # noqa: E402
+from orbench.asking.live import Progress, Session  # noqa: E402
 from orbench.asking.log import AnswerLog  # noqa: E402
 from orbench.models.errors import TimedOut  # noqa: E402
 from orbench.models.providers import resolve  # noqa: E402
@@ -70,7 +70,7 @@ def play(scene: Scene, quick: bool, folder: Path) -> tuple[Player, float, int, R
         asked = Run(Reader(), log, list(map(Inquiry, requests)))
         start = time.perf_counter()
         progress = Progress("benchmark", scene.rows, quiet=True)
-        ask_live(pending(asked), [model], asked, scene.limits, progress)
+        Session(pending(asked), [model], asked, scene.limits, progress).ask()
         return player, time.perf_counter() - start, len(log), asked
 
 

@@ -1,6 +1,6 @@
 """Rate limits, outages and random rejections, in virtual time: minutes of a run pass in a blink.
 
-`ask_live`, `Pace` and the answer log are the real ones; a coroutine plays the endpoint.
+`Session`, `Pace` and the answer log are the real ones; a coroutine plays the endpoint.
 """
 
 import asyncio
@@ -152,7 +152,7 @@ def play(
         AnswerLog(folder / "o.answers.jsonl", write=True) as log,
     ):
         played.asked = Run(Reader(), log, inquiries)
-        live.ask_live(pending(played.asked), [model], played.asked, wanted, progress)
+        live.Session(pending(played.asked), [model], played.asked, wanted, progress).ask()
         played.answered = len(log)
     return played
 
@@ -289,8 +289,8 @@ def test_a_signal_after_the_last_answer_is_no_fault(tmp_path: Path) -> None:
         mock.patch.object(Client, "close", close),
     ):
         run = Run(Reader(), log)
-        session = live._Session([], [], run, Limits(), live.Progress("", 0, quiet=True))
-        asyncio.run(session.ask())
+        session = live.Session([], [], run, Limits(), live.Progress("", 0, quiet=True))
+        session.ask()
         assert run.phase is Phase.INTERRUPTED
         session.interrupt(signal.SIGTERM)
 
