@@ -245,7 +245,7 @@ class Service:
         return errors.shown(status, self.model), results
 
     async def call(
-        self, path: str, hint: str = "", read: Callable[[bytes], Any] = client.decode, **post: Any
+        self, path: str, hint: str = "", read: Callable[[bytes], Any] = json.loads, **post: Any
     ) -> Any:
         """Return what the service replies. hint: what to do if nothing came. post: what is sent, if
         anything. Raises Fatal.

@@ -41,7 +41,7 @@ def request_line(key: str, path: str, body: Json) -> bytes:
 def read_result(line: bytes) -> ResultLine | None:
     """Read a result line; None if it is torn or holds no result."""
     try:
-        entry = client.decode(line)
+        entry = json.loads(line)
         key = bytes.fromhex(entry["custom_id"])
         response = entry.get("response") or {}
         status = response.get("status_code", 0)

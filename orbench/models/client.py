@@ -35,14 +35,6 @@ QUEUES = re.compile(r"fp_ollama|b\d+-")
 MOST_TOKENS = 10**9  # of a plausible count
 
 
-def decode(content: bytes) -> Any:
-    """Return a server's JSON. Raises ValueError or RecursionError if it is none.
-
-    Python reads no number of over 4,300 digits; one that decorates an answer can be as long.
-    """
-    return json.loads(content, parse_int=lambda digits: int(digits[:20]))
-
-
 @dataclass
 class Client:
     """Sends the requests of a run: one openai client per endpoint, opened when needed."""
@@ -73,7 +65,7 @@ class Client:
                     content = await client.post(
                         path, body=body, cast_to=bytes, options=options_of(model)
                     )
-                data = decode(content)
+                data = json.loads(content)
         except TimeoutError:
             raise errors.TimedOut(f"no answer in {self.timeout:g} s") from None
         except openai.APIStatusError as error:
