@@ -168,7 +168,7 @@ def run_steps(todo: Sequence[Step]) -> list[Path]:
             if step.side in waiting:  # for the responses
                 continue
         say(step.title)
-        outcome = run(step.script, step.flags, brief=True)
+        outcome = run(step.script, step.flags)
         if outcome.status == 1:  # 3: some rows failed, and are in a file of their own
             raise SystemExit(1)
         if not outcome.path:

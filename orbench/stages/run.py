@@ -2,7 +2,6 @@
 
 from argparse import Namespace
 from collections.abc import Callable
-from contextvars import ContextVar
 from importlib import import_module
 from pathlib import Path
 from types import ModuleType
@@ -13,9 +12,6 @@ from orbench.base.tables import write_text
 from orbench.base.words import Json, Values, Words
 from orbench.models.providers import Models
 from orbench.stages.flags import Parser
-
-# The run is part of a program that shows the rates, and what to know about them, itself.
-BRIEF = ContextVar("BRIEF", default=False)
 
 
 class Outcome(NamedTuple):
@@ -45,20 +41,18 @@ def words_of(flags: Json) -> Words:
     return words
 
 
-def run(script: str, flags: Json, log: TextIO | None = None, brief: bool = False) -> Outcome:
+def run(script: str, flags: Json, log: TextIO | None = None) -> Outcome:
     """Run a stage script (path from the repository root) in this process.
 
-    flags: see `words_of`. log: takes what it says in place of stderr. brief: see `BRIEF`. Raises
-    UserError, KeyboardInterrupt.
+    flags: see `words_of`. log: takes what it says in place of stderr. Raises UserError,
+    KeyboardInterrupt.
     """
-    outer_brief = BRIEF.set(brief)
     outer = SAYS_TO.set(log or SAYS_TO.get())
     try:
         module = load(script)
         outcome: Outcome = module.run(module.parser().parse_args(words_of(flags)))
     finally:
         SAYS_TO.reset(outer)
-        BRIEF.reset(outer_brief)
     if outcome.status == 130:  # interrupted, and closed in good order
         raise KeyboardInterrupt
     return outcome

@@ -126,7 +126,7 @@ def measured(
     """
     left = ends.split()
 
-    def run(script: str, flags: dict[str, Any], brief: bool) -> Outcome:
+    def run(script: str, flags: dict[str, Any]) -> Outcome:
         end = left.pop(0)
         return Outcome(int(end[0]), None if "," in end else Path("x.csv"))
 
