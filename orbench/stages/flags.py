@@ -127,14 +127,6 @@ def phrases(text: str) -> list[str]:
     return [line for line in lines if line and not line.startswith("#")]
 
 
-def judge_name(text: str) -> str:
-    """Accept a judge, the rules or both; read the rules' older name, too."""
-    first, *others = given(text).split("+")
-    if first == "keyword":
-        first = RULES
-    return "+".join([first, *others])
-
-
 def variable_name(text: str) -> str:
     """Accept the name of an environment variable; never show anything else: it may be the key."""
     if text not in os.environ and not re.fullmatch(r"[A-Z_][A-Z0-9_]{1,40}", text):
@@ -218,7 +210,6 @@ TYPES = {
     ),
     "given": given,
     "integer": int,
-    "judge_name": judge_name,
     "new_category": new_category,
     "number": number(int, 0, inf, "of at least 0"),
     "path": input_path,
