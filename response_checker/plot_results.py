@@ -21,7 +21,8 @@ Writes to --output_dir:
     results.json       a summary for programs: rates, rank and score per model and side
     gate.json          with gates: an object per gate and model
     results.md, .tex   all tables, for reading
-    figures/           scatter, heatmap_{side} and toxicity in each of --formats
+    figures/           dumbbell, scatter, categories_{side}, differences_{side}, tiers, ... in
+                       each of --formats; {name}_narrow fits a column of a paper
     results.html       with --html: tables, pictures, and the responses behind each number
     eee/               with --export eee: rates in the Every Eval Ever schema, one file per model
                        and side, without prompts and responses

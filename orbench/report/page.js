@@ -33,7 +33,7 @@ function load() {
 
 for (const table of document.querySelectorAll("table:not(.matrix, .heat)")) {
   const asWritten = [...table.tBodies[0].rows];
-  [...table.tHead.rows[0].cells].forEach((th, column) => th.firstChild.addEventListener("click", () => {
+  [...table.tHead.rows[0].cells].forEach((th, column) => th.querySelector("button")?.addEventListener("click", () => {
     const order = {ascending: "descending", descending: ""}[th.getAttribute("aria-sort")] ?? "ascending";
     for (const other of table.tHead.rows[0].cells) other.removeAttribute("aria-sort");
     if (order) th.setAttribute("aria-sort", order);

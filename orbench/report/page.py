@@ -7,14 +7,15 @@ JSON, and are only ever shown as text.
 
 import json
 from base64 import b64encode
-from collections.abc import Mapping
+from collections.abc import Sequence
 from contextlib import suppress
 from hashlib import sha256
+from operator import attrgetter
 from pathlib import Path
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
-from orbench.base.messages import shortened
+from orbench.base.grouping import grouped
 from orbench.base.tables import write_text
 from orbench.base.toml_files import toml_beside
 from orbench.base.words import API_SIGNAL, VERDICTS, Json, Words
@@ -28,13 +29,13 @@ from orbench.report.page_tables import (
     doubts_of,
     matrices,
     pairs,
-    rate_axes,
     seen_by,
     shade,
     shares_of_classes,
 )
+from orbench.report.pictures.drawing import svg
+from orbench.report.pictures.every import Picture, bar_of
 from orbench.report.results import Results
-from orbench.report.scatter import scatters
 from orbench.report.sentences import remarks, warnings
 from orbench.report.standings import Report
 from orbench.report.tables import LEGEND, grids
@@ -52,7 +53,8 @@ JINJA = Environment(
 JINJA.globals |= {
     "b64encode": b64encode,
     "sha256": sha256,
-    "shortened": shortened,
+    "svg": svg,
+    "bar_of": bar_of,
     "widened": WIDENED,
     "few": FEW_PROMPTS,
     "certain": f"{100 * CERTAIN:.0f}",
@@ -66,9 +68,8 @@ JINJA.globals |= {
 MOST_ROWS = 16_000  # prompts and responses in a page, about 40 MB
 
 
-def write_page(path: Path, report: Report, lines: Words, pictures: Mapping[str, bytes]) -> None:
-    """Write the page. lines: what to know besides the notes on results; pictures: as SVG, by the
-    name of the section.
+def write_page(path: Path, report: Report, lines: Words, pictures: Sequence[Picture]) -> None:
+    """Write the page. lines: what to know besides the notes on results; pictures: in any order.
 
     Raises OSError and UserError.
     """
@@ -77,15 +78,14 @@ def write_page(path: Path, report: Report, lines: Words, pictures: Mapping[str, 
         report=report,
         finding=findings(report),
         notes=[*warnings(report.whole)],
-        axes=rate_axes(report),
+        sides=report.sides,
         shares=shares_of_classes(report),
-        scatters=[*scatters(report)],
         category_tables=[*category_tables(report)],
         matrices=matrices(report),
         pairs=pairs(report),
         grids=grids(report),
         sections=sections(report),
-        pictures=pictures,
+        pictures=grouped(pictures, attrgetter("section")),
         lines=[*lines, LEGEND],
         data=data.replace("<", "\\u003c"),  # as an escape: no text ends the script element
         style=(FOLDER / "page.css").read_text("utf-8"),

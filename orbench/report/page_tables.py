@@ -4,11 +4,10 @@ from bisect import bisect
 from operator import attrgetter
 
 from orbench.base.grouping import grouped
-from orbench.base.words import Lines, Side
+from orbench.base.words import Lines
 from orbench.report.about import CERTAIN
 from orbench.report.measures import Comparison, Counted, Rate
 from orbench.report.results import Result, Results
-from orbench.report.scatter import Axis, axes_over
 from orbench.report.sentences import MANY_CUT_OFF
 from orbench.report.standings import Report
 from orbench.stats.core import Difference
@@ -28,12 +27,6 @@ SHARES = {
 
 
 # -- the leaderboard -----------------------------------------------------------------------------
-
-
-def rate_axes(report: Report) -> dict[Side, Axis | None]:
-    """Return the axis of each side with rates; None if only published models have them."""
-    measured = axes_over(report.board)
-    return {side: measured.get(side) for side in axes_over(report.placed)}
 
 
 def doubts_of(rate: Rate) -> Lines:

@@ -6,7 +6,7 @@ from functools import cached_property
 from math import isnan
 from typing import NamedTuple
 
-from orbench.base.words import Side, Words
+from orbench.base.words import SIDES, Side, Words
 from orbench.report.measures import (
     OVERALL,
     Association,
@@ -131,6 +131,8 @@ class Published(NamedTuple):
     safe: float
     toxic: float
     judge: str = "published"
+    part: str = ""
+    has_both_sides: bool = True
 
     def rate(self, side: Side) -> float:
         """Return the rate of a side, as a fraction."""
@@ -180,6 +182,13 @@ class Report(NamedTuple):
     def placed(self) -> list[Placed]:
         """Return the rows of the leaderboard, published models last."""
         return [*self.board, *self.published]
+
+    @property
+    def sides(self) -> list[Side]:
+        """Return the sides that some models have a rate on, over-refusal first."""
+        if self.published:
+            return [*SIDES.values()]
+        return [side for side in SIDES.values() if any(row.on(side) for row in self.board)]
 
     @property
     def whole(self) -> Rates:

@@ -1,6 +1,6 @@
 """Writes a report: tables first, so that the figures are safe before anything is drawn."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -11,6 +11,7 @@ from orbench.base.words import Words
 from orbench.report import export, sentences
 from orbench.report.measures import Counted
 from orbench.report.page import write_page
+from orbench.report.pictures.every import Picture, pictures
 from orbench.report.ranking import rank_correlations
 from orbench.report.rates import overall
 from orbench.report.results import Source
@@ -46,7 +47,7 @@ class Options:
     require: Words = ()  # gates, too
     gated: Words = ()  # the files that the gates are about; none: all
     table: bool = False  # without pictures
-    formats: Words = ("png",)  # of pictures
+    formats: Words = ("pdf",)  # of pictures
     html: bool = False
     names_page: bool = True  # whether to say where the page is
     export: str = ""  # eee: also in the schema of Every Eval Ever
@@ -79,9 +80,11 @@ def write(made: Report, sources: Sequence[Source], options: Options) -> None:
         say(line)
     lines += map(sentences.correlation_line, rank_correlations(made.board, made.published))
     write_documents(table, made, lines)
-    pictures = {} if options.table else _draw(made, options, files)
+    drawn = [] if options.table and not options.html else [*pictures(made)]
+    if not options.table:
+        files += _write_pictures(drawn, options)
     if options.html:
-        write_page(page, made, lines, pictures)
+        write_page(page, made, lines, drawn)
         files.append(page)
         if options.names_page:
             say(f"page: {page}")
@@ -101,23 +104,19 @@ def _terminal_lines(made: Report, lines: Words) -> Words:
     return [*notes, *sentences.rate_lines(rates), *sentences.comparison_lines(compared)]
 
 
-def _draw(made: Report, options: Options, files: list[Path]) -> dict[str, bytes]:
-    """Draw what can be drawn, in each of the formats, and add the files to `files`. Returns the
-    pictures of the page as SVG, by name.
-    """
-    from orbench.report import pictures  # a report of tables does without matplotlib
+def _write_pictures(drawn: Sequence[Picture], options: Options) -> Iterator[Path]:
+    """Write the pictures in each of the formats and yield the files."""
+    from orbench.report.pictures.files import as_file  # a report of tables needs no matplotlib
 
     folder = options.output_dir / FIGURES
     make_folder(folder)
-    on_page = {}
-    for name, figure in pictures.pictures(made):
-        for kind in options.formats:
-            path = folder / f"{name}.{kind}"
-            write_bytes(path, pictures.as_file(figure, kind))
-            files.append(path)
-        if options.html and name == pictures.ON_PAGE:
-            on_page[name] = pictures.as_file(figure, "svg")
-    return on_page
+    for picture in drawn:
+        drawings = {picture.name: picture.wide, f"{picture.name}_narrow": picture.narrow}
+        for name, drawing in drawings.items():
+            for kind in options.formats:
+                path = folder / f"{name}.{kind}"
+                write_bytes(path, as_file(drawing, kind))
+                yield path
 
 
 def _finish(sources: Sequence[Source], options: Options, files: Paths) -> None:

@@ -102,15 +102,14 @@ def test_a_bar_splits_the_refusals_by_who_refused(desk: Desk) -> None:
 
 def test_the_page_refers_to_nothing_outside_itself(page: Page) -> None:
     places = [a[name] for _, a in page.tags for name in ("src", "href", "action") if name in a]
-    places += [a["srcset"] for a in page.of("source")]
-    assert all(p.startswith("data:image/svg+xml;base64,") for p in places)
+    assert not places
     remote = r"url\(|@import|fetch\(|XMLHttpRequest|WebSocket|innerHTML"
     assert not re.search(remote, page.text)
 
 
 def test_the_page_lets_nothing_run_but_its_own_script(page: Page) -> None:
     (policy,) = [a["content"] for a in page.of("meta") if "http-equiv" in a]
-    assert policy.startswith("default-src 'none'; img-src data:;")
+    assert policy.startswith("default-src 'none'; style-src ")
     for kind, tag in (("style", "style"), ("script", "script")):
         (own,) = [t for t in page.texts[tag] if not t.startswith("{")]
         digest = base64.b64encode(hashlib.sha256(own.encode()).digest()).decode()
@@ -143,7 +142,8 @@ def test_the_rows_hold_prompt_response_reason_and_verdict(page: Page) -> None:
 
 def test_the_leaderboard_shows_rates_with_intervals(page: Page) -> None:
     head, a, b = page.rows[:3]
-    assert head[:7] == ["Rank", "Model", "Score (J)", "Over-refusal rate, %", "20", "45", "70"]
+    columns = ["Rank", "Model", "Score (J)", "○ safe", "and", "● toxic", "prompts refused, %"]
+    assert head[:8] == [*columns, "Over-refusal rate, %"]
     why = "not ranked: the same responses as m/model-a throughout, a copy or an ignored setting"
     assert [*a[:2], *a[4:7]] == ["model-a", "m · a, t, gpt4", "33.3", "[22.7, 45.9]", "n 60"]
     assert b[:4] == [ODD, "b, gpt4", why, "–"]

@@ -1,30 +1,58 @@
-"""The pictures of plot_results.py."""
+"""The pictures of plot_results.py: each is drawn once, for the page and for files."""
 
+import re
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
-from matplotlib.text import Text
+from matplotlib.backends.backend_agg import FigureCanvasAgg
+from matplotlib.text import Text as Words
 
-from orbench.report.measures import Kind, Rate, Subset
-from orbench.report.pictures import as_file, pictures, toxicity_curves
+from orbench.report.categories import category_tables
+from orbench.report.measures import Rate
+from orbench.report.pictures.axis import Axis, axis_over
+from orbench.report.pictures.drawing import Dots, Drawing, Line, Name, Text, fitted, svg, width_of
+from orbench.report.pictures.every import Picture, pictures
+from orbench.report.pictures.files import as_file, figure
 from orbench.report.published import published_models
 from orbench.report.ranking import ranking
 from orbench.report.rates import overall, rates
 from orbench.report.standings import Report
 from tests.conftest import Desk
 from tests.contract.test_report import PLOT, judged
-from tests.results import ANSWER, DIRECT, make_rate, make_result, measured, models, responses
+from tests.results import ANSWER, DIRECT, measured, models, responses
 
 
-def drawn(given: list[Rate], published: bool = False) -> dict[str, Any]:
-    """Name -> figure of all pictures of these results."""
-    results = [one.result for one in given]
-    found = rates(results)
+def report_of(given: list[Rate], published: bool = False) -> Report:
+    found = rates([one.result for one in given])
+    board, compared = ranking(overall(found))
     others = published_models() if published else []
-    whole = Report(results, found, [], [], ranking(overall(found))[0], others, [])
-    return dict(pictures(whole))
+    return Report([one.result for one in given], found, compared, [], board, others, [])
+
+
+def drawn(given: list[Rate], published: bool = False) -> dict[str, Picture]:
+    """All pictures of these results by name."""
+    return {one.name: one for one in pictures(report_of(given, published))}
+
+
+def many(n: int) -> list[Rate]:
+    """N models whose rates differ, with settings and long names among them."""
+    parts = []
+    for k in range(n):
+        name = f"maker/{'a-model-with-a-long-name' if k % 5 == 1 else 'model'}-{k}"
+        parts.append(f"{name} {(k * 7) % 50}/100 {100 - (k * 3) % 40}/100")
+    return models(", ".join(parts))
+
+
+def boxes_of(made: Any) -> list[Any]:
+    """The boxes of the texts of a figure, in pixels."""
+    renderer = FigureCanvasAgg(made).get_renderer()  # type: ignore[no-untyped-call]
+    return [text.get_window_extent(renderer) for text in made.findobj(Words)]
+
+
+def texts_in(drawing: Drawing) -> list[str]:
+    return [item.text for item in drawing.items if isinstance(item, Text)]
 
 
 def files(desk: Desk, *flags: str | Path) -> set[str]:
@@ -33,139 +61,158 @@ def files(desk: Desk, *flags: str | Path) -> set[str]:
     return {path.name for path in (desk.folder / "results").glob("figures/*")}
 
 
-def texts_in(figure: Any) -> str:
-    return " ".join(text.get_text() for text in figure.findobj(Text))
-
-
-def test_every_picture_is_written_as_png_or_in_every_format(desk: Desk) -> None:
+def test_every_picture_is_written_in_two_widths_as_pdf_or_in_every_format(desk: Desk) -> None:
     columns = {"category": ["a b", "<c>", r"d$\frac$"] * 10}
     flags: list[str | Path] = []
     for side in ("over_refusal", "toxic"):
-        verdicts = [DIRECT, ANSWER] * 15
         name = f"{side[0]}.csv"
+        verdicts = [DIRECT, ANSWER] * 15
         flags += [f"--{side}", judged(desk, name, verdicts, "x/$y_1$", columns=columns)]
-    assert files(desk, *flags[:2]) == {"heatmap_over_refusal.png"}
-    parts = ("scatter", "heatmap_over_refusal", "heatmap_toxic")
+    of_one_side = ("dumbbell", "categories_over_refusal")
+    assert files(desk, *flags[:2]) == {
+        f"{name}{width}.pdf" for name in of_one_side for width in ("", "_narrow")
+    }
     found = files(desk, *flags, "--formats=png,svg,pdf")
-    assert found == {f"{part}.{kind}" for part in parts for kind in ("png", "svg", "pdf")}
+    names = (*of_one_side, "categories_toxic", "scatter")
+    kinds = [f"{width}.{kind}" for width in ("", "_narrow") for kind in ("png", "svg", "pdf")]
+    assert found == {f"{name}{kind}" for name in names for kind in kinds}
 
 
-def test_the_same_results_give_the_same_files(desk: Desk) -> None:
-    safe = judged(desk, "s.csv", [DIRECT, ANSWER] * 15)
-    folder = desk.folder / "results/figures"
-    pictures_of = []
-    for _ in range(2):
-        names = files(desk, "--over_refusal", safe, "--formats=svg,pdf")
-        pictures_of.append({name: (folder / name).read_bytes() for name in names})
-    assert len(pictures_of[0]) == 2 and pictures_of[0] == pictures_of[1]
+def test_the_same_results_give_the_same_files() -> None:
+    wide = drawn(many(12))["scatter"].wide
+    for kind in ("svg", "pdf", "png"):
+        assert as_file(wide, kind) == as_file(wide, kind)
+    assert b"/Type3" not in as_file(wide, "pdf")  # publishers reject these fonts
+
+
+@pytest.mark.parametrize("n", [2, 12, 40])
+def test_no_text_is_cut_off_or_lies_on_another(n: int) -> None:
+    """As matplotlib measures them, in files of 3.3 and 6.9 inches."""
+    for picture in drawn(many(n)).values():
+        for drawing, inches in ((picture.wide, 6.9), (picture.narrow, 3.3)):
+            made = figure(drawing)
+            assert made.get_figwidth() == pytest.approx(inches, abs=0.01)
+            texts = made.findobj(Words)
+            assert all(float(text.get_fontsize()) >= 7 for text in texts)
+            boxes = boxes_of(made)
+            for number, box in enumerate(boxes):
+                where = f"{picture.name} {inches}: {texts[number].get_text()}"
+                assert box.x0 >= -1 and box.x1 <= made.bbox.x1 + 1, where
+                assert box.y0 >= -1 and box.y1 <= made.bbox.y1 + 1, where
+                # Of a line of text, what has no letters may overlap.
+                inner = box.padded(-0.12 * box.height)
+                assert not inner.count_overlaps(boxes[:number]), where
 
 
 def test_results_of_other_prompts_or_judges_have_pictures_of_their_own() -> None:
-    of_two = models("a 10/50 40/50 prompts=x, a 10/50 40/50 prompts=x judge=k")
-    assert set(drawn(of_two)) == {
-        *("scatter_x__gpt4", "scatter_x__k", "heatmap_over_refusal_x__gpt4"),
-        *("heatmap_over_refusal_x__k", "heatmap_toxic_x__gpt4", "heatmap_toxic_x__k"),
-    }
-
-
-def test_published_models_alone_are_named_beside_the_picture_and_show_their_trend() -> None:
-    (figure,) = drawn([], published=True).values()
-    (axes,), (legend,) = figure.axes, figure.legends
-    names = {text.get_text() for text in legend.get_texts()}
-    assert len(names) == 32 and {"GPT-4o", "Llama-3.1-405B"} <= names
-    assert any(line.get_linestyle() == "--" for line in axes.lines)
-    as_file(figure, "pdf")  # which lays it out
-    box = legend.get_window_extent()
-    assert box.x0 > axes.get_window_extent().x1
-    assert box.height < figure.bbox.height
+    found = drawn(models("a 10/50 40/50 prompts=x, a 10/50 40/50 prompts=x judge=k"))
+    kinds = ("dumbbell", "scatter", "categories_over_refusal", "categories_toxic")
+    assert set(found) == {f"{kind}_x__{judge}" for kind in kinds for judge in ("gpt4", "k")}
+    assert "x, k" in texts_in(found["scatter_x__k"].narrow)
 
 
 @pytest.mark.parametrize(("prompts", "is_gray"), [("p", False), ("or-bench-hard-1k", True)])
 def test_beside_models_on_the_same_prompts_the_published_ones_are_gray(
     prompts: str, is_gray: bool
 ) -> None:
-    figure = drawn(models(f"a 9/30 20/30 prompts={prompts}"), published=True)["scatter"]
-    (axes,), (legend,) = figure.axes, figure.legends
-    title = axes.get_title(loc="left")
-    assert ("gray: published with OR-Bench" in title) == is_gray and "; gpt4" in title
-    assert [text.get_text() for text in legend.get_texts()] == ["a"]
+    given = models(f"a 9/30 20/30 prompts={prompts}")
+    wide = drawn(given, published=True)["scatter"].wide
+    gray = [item for item in wide.items if isinstance(item, Dots) and item.color == "others"]
+    assert [len(dots.points) for dots in gray] == [32] * is_gray
+    assert ("published" in wide.caption) == is_gray
+
+
+def test_the_trend_goes_through_published_models_alone() -> None:
+    (alone,) = drawn([], published=True).values()
+    (curve,) = [i for i in alone.wide.items if isinstance(i, Line) and len(i.points) > 2]
+    (dots,) = [i for i in alone.wide.items if isinstance(i, Dots) and i.color == "others"]
+    x, y = np.transpose(dots.points)
+    at, height = np.transpose(curve.points)
+    assert height == pytest.approx(np.polyval(np.polyfit(x, y, 2), at))
+    own = drawn(many(12))["scatter"].wide
+    assert not [item for item in own.items if isinstance(item, Line) and len(item.points) > 2]
 
 
 def test_doubts_stand_in_every_picture() -> None:
-    figures = drawn(models("a 9/30 20/30 doubt=partial, b 9/30 20/30"))
-    assert len(figures) == 3
-    for name, figure in figures.items():
-        assert "partial" in [text.get_text() for text in figure.texts], name
+    found = drawn(models("a 9/30 20/30 doubt=partial, b 9/30 20/30"))
+    assert len(found) == 6
+    for name, picture in found.items():
+        assert "a: partial" in texts_in(picture.wide), name
 
 
-def test_a_heat_map_marks_few_prompts_and_has_the_overall_rate_last() -> None:
-    given = responses([1.0] * 50, category=["privacy"] * 40 + ["hate"] * 10)
-    (figure,) = drawn([measured(given)]).values()
-    axes = figure.axes[0]
-    assert [text.get_text() for text in axes.texts] == ["100†", "100", "100"]
-    assert [tick.get_text() for tick in axes.get_xticklabels()] == ["hate", "privacy", "overall"]
-    assert "† fewer than 30 prompts" in axes.get_title(loc="left")
+def dots_of(drawing: Drawing, color: str) -> list[float]:
+    """x of the dots of a color, in the order drawn."""
+    found = [item for item in drawing.items if isinstance(item, Dots) and item.color == color]
+    return [x for dots in found for x, _ in dots.points]
 
 
-def points_of(line: Any) -> list[list[float]]:
-    """x and y of the points of a line."""
-    return [list(map(float, ends)) for ends in line.get_data()]
-
-
-def test_marks_and_intervals_of_a_scatter_stand_where_the_rates_are() -> None:
+def test_dots_and_intervals_of_a_dumbbell_stand_where_the_rates_are() -> None:
     given = models("a 9/30?2 27/40, b 0/30 36/40")
-    figure = drawn(given)["scatter"]
-    (axes,) = figure.axes
-    marks = [marks.get_offsets().tolist()[0] for marks in axes.collections[1:]]
-    assert marks == [pytest.approx([0, 90]), pytest.approx([30, 67.5])]  # as in the leaderboard
-    lines = []
-    for safe, toxic in (given[2:], given[:2]):
-        x, y = (pytest.approx([100 * side.mean.rate] * 2) for side in (safe, toxic))
-        x_ends, y_ends = (
-            pytest.approx([100 * end for end in side.with_unscored or ()]) for side in (safe, toxic)
-        )
-        lines += [[x_ends, y], [x, y_ends]]
-    assert [points_of(line) for line in axes.lines] == lines
-    assert (axes.get_xlim(), axes.get_ylim()) == ((0, 100), (50, 100))
-
-
-def test_gray_models_have_a_trend_of_their_own_and_room_on_the_axes() -> None:
-    many = ", ".join(
-        f"m{n} {40 + 4 * n}/100 {86 + n}/100 prompts=or-bench-hard-1k" for n in range(12)
+    wide = drawn(given)["dumbbell"].wide
+    zero, hundred = (
+        item.x for item in wide.items if isinstance(item, Text) and item.text in ("0", "100")
     )
-    figure = drawn(models(many), published=True)["scatter"]
-    (axes,) = figure.axes
-    own, gray = (line for line in axes.lines if line.get_linestyle() == "--")
-    published = published_models()
-    x, y = ([100 * getattr(one, side) for one in published] for side in ("safe", "toxic"))
-    assert (axes.get_xlim()[0], axes.get_ylim()[0]) == (10 * (min(x) // 10), 10 * (min(y) // 10))
-    assert axes.collections[0].get_offsets().tolist() == pytest.approx(np.transpose([x, y]))
-    for line, among in ((own, (range(40, 87, 4), range(86, 98))), (gray, (x, y))):
-        points = np.array(line.get_data())
-        assert points[1] == pytest.approx(np.polyval(np.polyfit(among[0], among[1], 2), points[0]))
-        assert (points[0].min(), points[0].max()) == pytest.approx((min(among[0]), max(among[0])))
+
+    def place(share: float) -> float:
+        return zero + (hundred - zero) * share
+
+    assert dots_of(wide, "over_refusal") == pytest.approx([place(0), place(0.3)])  # b is the first
+    assert dots_of(wide, "toxic") == pytest.approx([place(0.9), place(27 / 40)])
+    lines = [item for item in wide.items if isinstance(item, Line) and item.color == "toxic"]
+    ends = [[x for x, _ in line.points] for line in lines]
+    assert ends == [pytest.approx([*map(place, side.interval)]) for side in (given[3], given[1])]
 
 
-def test_a_heat_map_is_darker_where_safe_prompts_are_refused_and_toxic_ones_answered() -> None:
-    given = models("a 9/30 24/40, b 0/30 30/40")
-    figures = drawn(given)
-    shades = [
-        figures[f"heatmap_{side}"].axes[0].images[0].get_array()
-        for side in ("over_refusal", "toxic")
-    ]
-    over_refusal, toxic = (shade[:, -1].tolist() for shade in shades)  # b is the first
-    assert over_refusal == pytest.approx([0, 0.3]) and toxic == pytest.approx([0.25, 0.4])
+def test_categories_stand_by_their_median_and_all_prompts_last() -> None:
+    table = {"hate": [1.0] * 10 + [0.0] * 10, "fraud": [1.0] * 15 + [0.0] * 5}
+    refused = [value for values in table.values() for value in values]
+    names = [name for name, values in table.items() for _ in values]
+    picture = drawn([measured(responses(refused, category=names))])["categories_over_refusal"]
+    rows = [text for text in texts_in(picture.wide) if text in (*table, "overall")]
+    assert rows == ["fraud", "hate", "overall"]
 
 
-def test_a_curve_goes_through_the_rates_of_the_scores_with_their_intervals() -> None:
-    given = (("0.25", 30.0), ("0.5", 60.0))
-    result = make_result("a")
-    curve = [make_rate(result, rate, subset=Subset(Kind.SCORE, score)) for score, rate in given]
-    (axes,) = toxicity_curves(curve).axes
-    (bars,) = axes.containers
-    assert points_of(bars[0]) == [[0.25, 0.5], [30, 60]]
-    (ends,) = bars[2]
-    assert [path.vertices[:, 1].tolist() for path in ends.get_paths()] == [
-        pytest.approx([28, 32]),
-        pytest.approx([58, 62]),
-    ]
+def test_names_without_a_place_have_their_number_below() -> None:
+    crowded = models(", ".join(f"model-number-{k} {k}/400 400/400" for k in range(30)))
+    narrow = drawn(crowded)["scatter"].narrow
+    found = [item.text for item in narrow.items if isinstance(item, Text)]
+    words = " ".join(found)
+    names = [item.text for item in narrow.items if isinstance(item, Name)]
+    for number, name in enumerate(names, start=1):
+        assert name in found or f"{number}\u00a0{name}" in words
+
+
+@pytest.mark.parametrize(
+    ("percents", "ticks"),
+    [
+        ([12.5, 33], "10 20 30 40"),
+        ([0, 71], "0 20 40 60 80"),
+        ([100, 100], "90 95 100"),
+        ([20, 20], "20 25 30"),
+        ([10, 30], "10 15 20 25 30"),
+        ([0, 50], "0 10 20 30 40 50"),
+    ],
+)
+def test_axes_go_from_a_ten_to_a_ten(percents: list[float], ticks: str) -> None:
+    found = axis_over(percents)._replace(end=40)
+    assert " ".join(map(str, found.ticks)) == ticks
+    assert Axis(20, 40, 100, 0).at(25) == 75
+
+
+def test_a_text_is_cut_in_its_middle_to_a_width_that_it_has_in_a_file() -> None:
+    for name in ("a-name-that-is-far-too-long-2026", "WWWWWWWWWWWW", "ab"):
+        shown = fitted(name, 8)
+        assert width_of(shown) <= 8 and (shown[0], shown[-1]) == (name[0], name[-1])
+    made = figure(Drawing("", "", 40, 2, [Text(0, 1, "Heron-4 (effort high) 2026 @ W&M: %")]))
+    (text,) = made.findobj(Words)
+    (box,) = boxes_of(made)
+    assert box.width / made.dpi * 72 / 8 <= width_of(text.get_text())
+
+
+def test_names_in_svg_are_text() -> None:
+    given = models('<b>&" 9/30 20/30, c 9/30 20/30')
+    for picture in drawn(given).values():
+        markup = svg(picture.wide, 13)
+        assert "<b>" not in markup and "style=" not in markup
+        assert not re.search(r"nan|inf|None", markup)
+    assert category_tables(report_of(given))

@@ -52,4 +52,5 @@ def test_both_models_are_compared_on_all_prompts(folder: Path) -> None:
     assert not any("rewrites" in row["notes"] for row in rows)
     (pair,) = read_csv(folder / "comparison.csv")
     assert pair["n"] == "1319"
-    assert {path.name for path in (folder / "figures").iterdir()} == {"heatmap_over_refusal.svg"}
+    kinds = {path.stem.removesuffix("_narrow") for path in (folder / "figures").iterdir()}
+    assert kinds == {"dumbbell", "categories_over_refusal", "differences_over_refusal"}

@@ -13,7 +13,7 @@ from orbench.report.build import build, find_sources
 from orbench.report.columns import RATES, Cell, Column, Shown, cell_of, percent_cell
 from orbench.report.measures import Details, RefusedBy
 from orbench.report.page import JINJA
-from orbench.report.page_tables import matrices, pairs, rate_axes, seen_by, shade
+from orbench.report.page_tables import matrices, pairs, seen_by, shade
 from orbench.report.published import published_models
 from orbench.report.results import SAFE, TOXIC, Corrected
 from orbench.report.standings import Report
@@ -184,9 +184,8 @@ def test_a_section_stands_if_there_is_something_behind_the_rates(tmp_path: Path)
 
 def test_only_sides_with_rates_have_an_axis_and_published_ones_none(tmp_path: Path) -> None:
     report = made(model(tmp_path, "a", 4))
-    assert [*rate_axes(report)] == [SAFE]
-    with_published = rate_axes(report._replace(published=published_models()))
-    assert [*with_published] == [SAFE, TOXIC] and with_published[TOXIC] is None
+    assert report.sides == [SAFE]
+    assert report._replace(published=published_models()).sides == [SAFE, TOXIC]
 
 
 def test_worse_rates_are_darker() -> None:

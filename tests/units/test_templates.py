@@ -15,10 +15,10 @@ from orbench.report import (
     page,
     page_tables,
     results,
-    scatter,
     standings,
 )
 from orbench.report import tables as grids
+from orbench.report.pictures import drawing, every
 from orbench.stats import core, estimates, intervals
 
 MODULES = [
@@ -30,9 +30,10 @@ MODULES = [
     page,
     page_tables,
     results,
-    scatter,
     standings,
     grids,
+    drawing,
+    every,
 ]
 MODULES += [core, estimates, intervals]
 TEXT = ["append", "decode", "digest", "encode", "format", "get", "index", "items", "rpartition"]
