@@ -4,11 +4,12 @@ All lengths are in ems, the size of the type; y grows downwards. `files` writes 
 PNG.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from html import escape
 from textwrap import wrap
 from typing import NamedTuple
 
+from orbench.base.grouping import grouped
 from orbench.base.words import Words
 
 # What a color stands for. Orange and blue are told apart by everybody (M. Okabe and K. Ito, Color
@@ -55,7 +56,7 @@ class Dots(NamedTuple):
 
     points: Sequence[Point]
     color: str
-    size: float = 0.6  # their diameter
+    width: float = 0.6
 
 
 class Text(NamedTuple):
@@ -66,7 +67,6 @@ class Text(NamedTuple):
     text: str
     color: str = "ink"
     anchor: str = "start"
-    weight: int = 400
 
 
 class Name(NamedTuple):
@@ -78,7 +78,8 @@ class Name(NamedTuple):
     words: str
 
 
-Item = Line | Dots | Text | Name
+Shape = Line | Dots
+Item = Shape | Text | Name
 
 
 class Drawing(NamedTuple):
@@ -89,6 +90,19 @@ class Drawing(NamedTuple):
     width: float
     height: float
     items: Sequence[Item]
+
+    @property
+    def shapes(self) -> dict[Shape, list[Shape]]:
+        """Return the lines and dots by what they look like, in the order they are painted in: those
+        that look alike are one shape.
+        """
+        shapes = [item for item in self.items if isinstance(item, Line | Dots) and item.points]
+        return grouped(shapes, lambda shape: shape._replace(points=()))
+
+    @property
+    def texts(self) -> list[Text]:
+        """Return the texts, which lie above all shapes."""
+        return [item for item in self.items if isinstance(item, Text) and item.text]
 
     def above(self, notes: Words) -> "Drawing":
         """Return the drawing with notes below it."""
@@ -128,44 +142,45 @@ def svg(drawing: Drawing, em: float, *, is_file: bool = False) -> str:
         about = f'role="group" aria-label="{escape(drawing.title)}"'
     if is_file:
         about += f' width="{width}pt" height="{height}pt"'
-    shapes = "".join(_shape(item, em) for item in drawing.items)
+    shapes = [_path(style, like, em) for style, like in drawing.shapes.items()]
+    texts = [_text(text, em) for text in drawing.texts]
+    names = [_name(name, em) for name in drawing.items if isinstance(name, Name)]
     return (
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}" {about} '
         f'font-size="{em:g}" font-family="system-ui, Liberation Sans, DejaVu Sans, sans-serif">'
-        f"{shapes}</svg>"
+        f"{''.join([*shapes, *texts, *names])}</svg>"
     )
 
 
-def _shape(item: Item, em: float) -> str:
-    """Return the element of an item."""
-    match item:
-        case Line([] | [_]) | Dots([]) | Text(text=""):
-            return ""
-        case Line(points, color, width):
-            return f'<path d="M{_places(points, em, "L")}" {_stroke(color, width * em)}/>'
-        case Dots(points, color, size):
-            places = _places(points, em, "h0M")
-            return f'<path d="M{places}h0" {_stroke(color, size * em)} stroke-linecap="round"/>'
-        case Text(x, y, text, color, anchor, weight):
-            return (
-                f'<text x="{_number(x * em)}" y="{_number(y * em)}" fill="{COLORS[color]}" '
-                f'text-anchor="{anchor}" font-weight="{weight}">{escape(text)}</text>'
-            )
-        case Name(x, y, text, words):
-            mark = _shape(Dots([(x, y)], "ink", 1.4), em)
-            shown = _shape(Text(x + 1, y - 0.8, text, weight=700), em)
-            return (
-                f'<g class="one" tabindex="0" role="img" aria-label="{escape(words)}">'
-                f"<title>{escape(words)}</title>{mark}{shown}</g>"
-            )
+def _path(style: Shape, shapes: Sequence[Shape], em: float) -> str:
+    """Return shapes that look alike as one element."""
+    between, after, cap = ("h0M", "h0", "round") if isinstance(style, Dots) else ("L", "", "butt")
+    path = ""
+    for shape in shapes:
+        places = [f"{_number(x * em)} {_number(y * em)}" for x, y in shape.points]
+        path += f"M{between.join(places)}{after}"
+    return (
+        f'<path d="{path}" fill="none" stroke="{COLORS[style.color]}" '
+        f'stroke-width="{_number(style.width * em)}" stroke-linecap="{cap}"/>'
+    )
 
 
-def _places(points: Iterable[Point], em: float, between: str) -> str:
-    return between.join(f"{_number(x * em)} {_number(y * em)}" for x, y in points)
+def _text(text: Text, em: float) -> str:
+    return (
+        f'<text x="{_number(text.x * em)}" y="{_number(text.y * em)}" fill="{COLORS[text.color]}" '
+        f'text-anchor="{text.anchor}">{escape(text.text)}</text>'
+    )
 
 
-def _stroke(color: str, width: float) -> str:
-    return f'fill="none" stroke="{COLORS[color]}" stroke-width="{_number(width)}"'
+def _name(name: Name, em: float) -> str:
+    """Return a group that shows a name above all else."""
+    mark = Dots([(name.x, name.y)], "ink", 1.4)
+    shown = Text(name.x + 1, name.y - 0.8, name.text)
+    words = escape(name.words)
+    return (
+        f'<g class="one" tabindex="0" role="img" aria-label="{words}"><title>{words}</title>'
+        f"{_path(mark, [mark], em)}{_text(shown, em)}</g>"
+    )
 
 
 def _number(length: float) -> str:

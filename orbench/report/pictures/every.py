@@ -150,11 +150,12 @@ def _multiples(report: Report) -> Iterator[Picture]:
         "drift": ([rate for one in changes for rate in (one.b, one.a)], "result.prompts"),
     }
     for name, (rates, value) in curves.items():
-        for of_side in grouped(rates, attrgetter("side")).values():
-            side = of_side[0].side
+        groups = grouped(rates, attrgetter("side", "result.judge"))
+        for (side, judge), of_side in groups.items():
             title = f"{TITLES[name]}: {side.prompts}"
             draw = partial(panels, _curves(of_side, value), title, PANELS)
-            yield _picture(name, f"{name}_{side.name}", draw)
+            part = judge if len(groups) > len(SIDES) else ""
+            yield _picture(name, f"{name}_{side.name}", draw, part)
 
 
 def _by_category(table: CategoryTable) -> list[Rows]:

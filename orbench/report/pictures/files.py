@@ -4,19 +4,15 @@ from io import BytesIO
 from typing import Any, Literal
 
 import matplotlib as mpl
-from matplotlib import text as mpl_text
-from matplotlib.artist import Artist
+from matplotlib.collections import LineCollection
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.transforms import Affine2D
 
 from orbench.report.pictures.drawing import (
     COLORS,
-    Dots,
     Drawing,
-    Item,
     Line,
-    Text,
     svg,
 )
 
@@ -50,26 +46,18 @@ def figure(drawing: Drawing) -> Figure:
     """Return a drawing as a figure."""
     made = Figure((drawing.width * EM / 72, drawing.height * EM / 72))
     in_ems = Affine2D().scale(1 / drawing.width, -1 / drawing.height).translate(0, 1)
-    for order, item in enumerate(drawing.items):
-        artist = _artist(item)
-        if artist:
-            artist.set(transform=in_ems + made.transFigure, zorder=order)
-            made.add_artist(artist)
+    in_points = in_ems + made.transFigure
+    for style, shapes in drawing.shapes.items():
+        look: dict[str, Any] = {"color": COLORS[style.color], "transform": in_points}
+        if isinstance(style, Line):
+            lines = [shape.points for shape in shapes]
+            made.add_artist(LineCollection(lines, linewidth=style.width * EM, **look))
+        else:
+            x, y = zip(*[point for shape in shapes for point in shape.points], strict=True)
+            size = style.width * EM
+            made.add_artist(Line2D(x, y, ls="", marker="o", ms=size, mew=0, **look))
+    for text in drawing.texts:
+        place = ALIGNED[text.anchor]
+        color = COLORS[text.color]
+        made.text(text.x, text.y, text.text, ha=place, size=EM, color=color, transform=in_points)
     return made
-
-
-def _artist(item: Item) -> Artist | None:
-    """Return what draws an item; nothing of what only a page shows."""
-    match item:
-        case Line([_, _, *_] as points, color, width):
-            x, y = zip(*points, strict=True)
-            return Line2D(x, y, color=COLORS[color], linewidth=width * EM)
-        case Dots([_, *_] as points, color, size):
-            x, y = zip(*points, strict=True)
-            return Line2D(x, y, color=COLORS[color], ls="", marker="o", ms=size * EM, mew=0)
-        case Text(x, y, text, color, anchor, weight) if text:
-            place = ALIGNED[anchor]
-            return mpl_text.Text(
-                x, y, text, color=COLORS[color], ha=place, fontsize=EM, fontweight=weight
-            )
-    return None

@@ -93,10 +93,10 @@ def _rows(given: Rows, axis: Axis, top: float, height: float, place: Text | None
             x = axis.start + place.x
             yield place._replace(x=x, y=y + place.y, text=fitted(row.name, LONGEST))
         yield from marks(row, axis, y)
-        yield Text(axis.end + SCORE - 0.2, y + 0.35, row.score, anchor="end", weight=700)
+        yield Text(axis.end + SCORE - 0.2, y + 0.35, row.score, anchor="end")
         joined += [(axis.at(mark.percents[0]), y) for mark in row.marks]
     if given.is_joined:
-        yield Line(joined, given.rows[0].marks[0].color, 0.1)
+        yield Line(joined, "ink", 0.07)
 
 
 def marks(row: Row, axis: Axis, y: float) -> Iterator[Item]:
