@@ -65,7 +65,8 @@ demo: .venv/installed $(if $(MODEL),,.venv/group-demo)
 	@PATH="$(CURDIR)/$(BIN):$$PATH" sh demo.sh "$(MODEL)" "$(CATEGORY)" "$(NUMBER)"
 
 measure: .venv/installed $(if $(filter smollm2,$(MODEL) $(JUDGE)),.venv/group-demo)
-	@$(BIN)/python measure.py $(call flag,MODEL,model) $(call flag,BASE_URL,base_url) \
+	@$(BIN)/python measure.py $(call flag,MODEL,model) $(call flag,LABEL,label) \
+	  $(call flag,BASE_URL,base_url) \
 	  $(call flag,API_KEY_ENV,api_key_env) $(call flag,MAX_TOKENS,max_tokens) \
 	  $(call flag,EFFORT,reasoning_effort) $(call flag,TEMPERATURE,temperature) \
 	  $(call flag,SYSTEM_PROMPT_FILE,system_prompt_file) $(call flag,SAMPLES,samples) \

@@ -23,13 +23,14 @@ from tempfile import TemporaryDirectory
 from time import time_ns
 from typing import NamedTuple
 
-from orbench.base.messages import UserError, run_script, say, tell
+from orbench.base.messages import QUIET, UserError, run_script, say
 from orbench.base.prompts import prompt_id_of, set_name, text_id
 from orbench.base.records import FAILED, add_to_record, failed_rows, read_record
 from orbench.base.tables import beside, file_name_part, read_csv, write_csv
 from orbench.base.words import SIDES, WORSE, Json, Texts
 from orbench.models.providers import Model
 from orbench.stages import flags
+from orbench.stages.estimate import HEADER, row
 from orbench.stages.prompt_sets import check_sides, read_input
 from orbench.stages.run import Outcome, load, run, words_of
 
@@ -76,6 +77,7 @@ class Step(NamedTuple):
 def settings(argv: Sequence[str]) -> Namespace:
     """Return the flags, and what follows from them."""
     args: Namespace = parser().parse_args(argv)
+    QUIET.set(args.quiet)
     if args.limit is not None:
         args.shuffle = 0
     if args.model == "smollm2" and not args.max_tokens:
@@ -138,20 +140,20 @@ def measure(todo: Sequence[Step], args: Namespace, again: Sequence[Step]) -> int
         if args.gates:
             raise UserError("no gate can be decided before all answers are there")
         return 0
+    known = {"label": args.label}
     if again:
         now = verdicts_in(run_steps(again))
         changed = len(now - verdicts_in(checked))
         if changed > NOISE:
-            why = (
+            known["unranked"] = (
                 f"{changed} prompts got another verdict when asked again, so the model may have "
                 "changed: use another --output_dir (make: RESULTS)"
             )
-            for path in checked:
-                add_to_record(path, "under_test", unranked=why)
+    for path in checked:
+        add_to_record(path, "under_test", **known)
     status = write_report(args, list(map(str, checked)))
     if again:  # the next run has its own
         args.probes.rename(f"{args.probes}-{time_ns()}")
-    tell(args.output_dir / "results.html")
     return status
 
 
@@ -168,7 +170,7 @@ def run_steps(todo: Sequence[Step]) -> list[Path]:
             if step.side in waiting:  # for the responses
                 continue
         say(step.title)
-        outcome = run(step.script, step.flags)
+        outcome = run(step.script, step.flags, prompts=SIDES[step.side].prompts)
         if outcome.status == 1:  # 3: some rows failed, and are in a file of their own
             raise SystemExit(1)
         if not outcome.path:
@@ -249,8 +251,8 @@ def verdicts_in(paths: Sequence[Path]) -> set[tuple[str, str]]:
     """Return the prompts and verdicts in CSVs of stages 4 and 5, "" without a verdict."""
     verdicts = set()
     for path in paths:
-        for row in read_csv(path, ["prompt"]).rows + failed_rows(path):
-            verdicts.add((prompt_id_of(row), row.get("refused", "")))
+        for one in read_csv(path, ["prompt"]).rows + failed_rows(path):
+            verdicts.add((prompt_id_of(one), one.get("refused", "")))
     return verdicts
 
 
@@ -294,48 +296,55 @@ def announce(todo: Sequence[Step]) -> Outcome:
     requests = tokens = stored = 0
     to_come = 0  # responses
     cost = 0.0
+    rows = [HEADER]
     models = list[Model]()
     path = None
+    notes = StringIO()
     for step in todo:
-        plan = foresee(step)
+        plan = foresee(step, notes)
         if step.script == ALIGN:
             path = path or plan.path
             stored += plan.stored
-        sent = plan.to_send
-        tokens += plan.tokens
-        cost += plan.cost
+        responses = plan.to_send
         if step.script == CHECK and plan.models:
-            sent += to_come
-            tokens += to_come * LATER_TOKENS
+            more = plan.tokens + to_come * LATER_TOKENS
+            plan = plan._replace(to_send=responses + to_come, tokens=more)
             if not plan.models[0].settings.batches:
                 step.flags["batch"] = None
-        requests += sent
-        to_come = plan.to_send
-        if sent:
+        to_come = responses
+        requests += plan.to_send
+        tokens += plan.tokens
+        cost += plan.cost
+        if plan.models:  # not the rules
+            rows.append(row(plan))
+        if plan.to_send:
             models += plan.models
+    if todo[0].flags["dry_run"]:
+        for line in dict.fromkeys([*notes.getvalue().splitlines(), *rows]):
+            say(line)
     if not requests:
         start = read_record(todo[0].flags["output_path"]).get("start", "earlier")
         say(f"nothing is missing: the answers are from {start[:10]}")
     if not path:
         line = f"to send: {requests:,} requests, about {tokens:,} tokens in the prompts"
         if cost:
-            line += f", at most about {cost:.2f} for the model under test"
+            line += f", at most about ${cost:,.2f} for the model under test"
         say(line)
     return Outcome(0, path, to_send=requests, models=models, stored=stored)
 
 
-def foresee(step: Step) -> Outcome:
-    """Return what a dry run of a step finds; one that is wanted reports it. Raises UserError."""
-    log = None if step.flags.get("dry_run") else StringIO()
-    if not log:
-        say(step.title)
+def foresee(step: Step, notes: StringIO) -> Outcome:
+    """Return what a dry run of a step finds. notes: gets what one that is wanted says. Raises
+    UserError.
+    """
+    log = notes if step.flags.get("dry_run") else StringIO()
     flags = step.flags | {"dry_run": True}
     with TemporaryDirectory() as folder:
         if step.script == CHECK and not flags["input_file"].exists():  # stage 4 comes first
             empty = Path(folder, "responses.csv")
             write_csv(empty, ("prompt", "category", "response"), [])
             flags |= {"input_file": empty, "output_path": f"{folder}/checked.csv"}
-        return run(step.script, flags, log)
+        return run(step.script, flags, log, SIDES[step.side].prompts)
 
 
 def write_report(args: Namespace, checked: Sequence[str]) -> int:
@@ -360,7 +369,7 @@ def write_report(args: Namespace, checked: Sequence[str]) -> int:
         pairs=args.pairs,
         gated=checked,
         html=True,
-        names_page=False,
+        tells="results.html",
         **picked(args, "gate"),
     )
     return report(options)

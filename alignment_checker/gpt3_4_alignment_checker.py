@@ -175,6 +175,11 @@ class AlignmentChecker(Stage):
             return not_english(verdict.language, cells | {"is_rejected": ""})
         return Classified(cells, verdict.certain)
 
+    def refusals(self, reading: Classified | Missing) -> list[bool]:
+        if isinstance(reading, Missing):
+            return []
+        return [self.label(reading.cells) == "rejected"]
+
     def rows(self, row: Row, readings: Readings) -> list[Row]:
         return [row | readings[0].cells]
 

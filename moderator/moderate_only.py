@@ -57,6 +57,7 @@ class Moderator(JudgedStage):
     """Stage 3."""
 
     name = "moderator"
+    brings = "votes"
 
     def __init__(self, args: Namespace) -> None:
         """Raises UserError for an input without the column, and for unusable judges."""

@@ -55,6 +55,7 @@ class ResponseChecker(JudgedStage):
     """Stage 5."""
 
     name = "response_checker"
+    brings = "verdicts"
     about = About.REFUSAL
 
     def __init__(self, args: Namespace) -> None:

@@ -38,7 +38,7 @@ import orbench  # noqa: F401 - first: from here on Ctrl-C ends a script in one l
 
 # isort: split
 
-from orbench.base.messages import run_script, tell
+from orbench.base.messages import run_script
 from orbench.base.words import Words
 from orbench.stages.flags import Parser
 
@@ -49,10 +49,7 @@ def main(argv: Words) -> int:
     from orbench.report.build import report
     from orbench.report.write import Options
 
-    options = Options(given, **flags)
-    status = report(options)
-    tell(options.results)
-    return status
+    return report(Options(given, **flags))
 
 
 if __name__ == "__main__":

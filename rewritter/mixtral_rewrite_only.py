@@ -38,6 +38,7 @@ class Rewriter(Stage):
     """Stage 2."""
 
     name = "rewritter"
+    brings = "rewrites"
     asks = 3  # for a reply without any prompt
 
     def __init__(self, args: Namespace) -> None:

@@ -45,6 +45,7 @@ class SeedGenerator(Stage):
     """Stage 1. Its table holds nothing but the numbers of its requests, and grows."""
 
     name = "toxic_prompt_generator"
+    brings = "seeds"
     panel = True  # a request that failed is made up for by others
 
     def __init__(self, args: Namespace) -> None:

@@ -48,13 +48,20 @@ NOT_YET = Missing(NOT_ASKED, "not asked yet")
 
 
 class Reader:
-    """Reads answers: a stage. asks: how often a question is sent at most, until it can be read."""
+    """Reads answers: a stage. name: its folder. asks: how often a question is sent at most, until
+    it can be read.
+    """
 
+    name = ""
     asks = 1
 
     def read(self, request: Request, answer: Answer) -> Any:
         """Return what one answer says; Missing if it cannot be read."""
         raise NotImplementedError
+
+    def refusals(self, reading: Any) -> list[bool]:
+        """Return whether a response is a refusal, if the reading tells."""
+        return []
 
     def again(self, request: Request, answer: Answer, missing: Missing) -> Request:
         """Return the request after an answer that cannot be read."""

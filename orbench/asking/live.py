@@ -6,17 +6,17 @@ Each model has a lane, so a slow one holds up no other. Its `Pace` says when the
 import asyncio
 import os
 import signal
-import sys
 import time
 from collections import deque
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
-from math import ceil
+from math import ceil, inf
+from statistics import fmean
 
 from orbench.asking.inquiry import Limits, Phase, Run, follow_up
 from orbench.asking.pace import Pace
-from orbench.base.messages import UserError, counted, say
+from orbench.base.messages import UserError, progress_bar, say
 from orbench.models.adaptation import Adaptation
 from orbench.models.client import Client
 from orbench.models.errors import (
@@ -40,7 +40,6 @@ SIGNALS = (signal.SIGINT, signal.SIGTERM)  # that end a program
 TICK_S = 0.005  # how late a request may go out
 SAY_EVERY_S = 30.0  # progress if stderr is no terminal
 FEWEST = 10  # settled requests before the time left is shown
-BAR = "{desc}: {percentage:3.0f}%|{bar}| {n_fmt} of {total_fmt} rows [{elapsed}{postfix}]"
 PROBE_TOKENS = 16  # the least that OpenAI's responses take
 SLOWEST_PROBE_S = 20.0  # a server that needs longer is there
 
@@ -90,7 +89,7 @@ class Session:
         if following:
             self.lanes[following.model].unsent.append(following)
         else:
-            self.progress.done(self.run)
+            self.progress.done(self.run, request)
 
     def store(self, request: Request, answer: Answer) -> None:
         """Log an answer, before anything else is done with it, and queue what follows from it."""
@@ -141,7 +140,7 @@ class Session:
 
     async def _ask(self) -> None:
         self.loop = asyncio.get_running_loop()
-        self.client = Client(self.limits.timeout, self.run.adaptation, self.progress.title)
+        self.client = Client(self.limits.timeout, self.run.adaptation, self.run.stage.name)
         handlers = {number: signal.signal(number, self.on_signal) for number in SIGNALS}
         try:
             with suppress(TimeoutError):  # an interrupted run waits no longer for answers
@@ -255,21 +254,16 @@ class Progress:
         """total: requests to be settled."""
         self.title = title
         self.total = total
-        self.quiet = quiet
         self.prices = prices
         self._n = 0
+        self._refusals: list[bool] = []  # of the responses that were looked at
         self._start = self._said = time.monotonic()
-        self._shown = not quiet and sys.stderr.isatty()
-        if self._shown:
-            from tqdm import tqdm
+        self._every = inf if quiet else SAY_EVERY_S
+        self.bar = progress_bar(title, range(total), quiet=quiet, leave=True)
 
-            self.bar = tqdm(total=total, desc=title, dynamic_ncols=True, bar_format=BAR)
-
-    def done(self, run: Run) -> None:
+    def done(self, run: Run, request: Request) -> None:
         """Count one more settled request."""
         self._n += 1
-        if self.quiet:
-            return
         now = time.monotonic()
         state = f"failed {len(run.failed):,}, retries {run.retries}"
         if run.retried[TimedOut.kind]:
@@ -279,24 +273,25 @@ class Progress:
         seconds_left = (now - self._start) / self._n * (self.total - self._n)
         if self._n >= FEWEST and seconds_left > 0:
             state = f"about {ceil(seconds_left / 60):,} min left, {state}"
-        if self._shown:
+        if not self.bar.disable:
+            if self._refusals:
+                state = f"{100 * fmean(self._refusals):.0f} % refused, {state}"
             self.bar.set_postfix_str(state, refresh=False)
-            self.bar.update()
-        elif now - self._said > SAY_EVERY_S:
+            if self.bar.update():  # drawn, ten times a second at most: reading takes .1 ms
+                done = run.read(request, first=False)
+                self._refusals += run.stage.refusals(done.reading) if done else []
+        elif now - self._said > self._every:
             self._said = now
-            line = f"{self.title}: {self._n:,} of {counted(self.total, 'row')}"
-            say(f"{line}, {state}")
+            say(f"{self.title}: {self._n:,} of {self.total:,}, {state}")
 
     def say(self, line: str) -> None:
         """Print a line for the user, above the bar."""
-        if self._shown:
-            self.bar.clear()
+        self.bar.clear()
         say(line)
 
     def close(self) -> None:
         """Leave the bar as it is."""
-        if self._shown:
-            self.bar.close()
+        self.bar.close()
 
 
 def try_endpoints(models: Iterable[Model]) -> None:

@@ -16,6 +16,8 @@ from orbench.base.secrets import keep_environment_secret, masked
 
 # Where messages go; stderr, unless a program keeps what a stage says in a file.
 SAYS_TO: ContextVar[TextIO | None] = ContextVar("SAYS_TO", default=None)
+QUIET = ContextVar("QUIET", default=False)  # no progress bars
+BAR = "{desc}: {percentage:3.0f}%|{bar}| {n_fmt} of {total_fmt} [{elapsed}{postfix}]"
 ROOT = Path(__file__).resolve().parents[2]  # of the repository
 FROM_FILE: dict[str, Path] = {}  # environment variables -> the `.env` that set them
 
@@ -33,6 +35,16 @@ def say(line: str) -> None:
         print(masked(clean(line)), file=stream, flush=True)
     except OSError:
         _silence(stream)
+
+
+def progress_bar(title: str, items: Any, *, quiet: bool = False, leave: bool = False) -> Any:
+    """Return a bar on stderr, none if quiet or where that is no terminal. items: what it iterates
+    over; how many it counts.
+    """
+    from tqdm import tqdm
+
+    off = quiet or QUIET.get() or None  # None: where stderr is no terminal
+    return tqdm(items, title, leave=leave, disable=off, dynamic_ncols=True, bar_format=BAR)
 
 
 def without_query(text: str) -> str:

@@ -165,6 +165,7 @@ class UnderTest(NamedTuple):
     id: str
     family: str
     settings: str  # reasoning effort, system prompt and the like, in words
+    label: str = ""  # what reports are to call it
 
     @property
     def name(self) -> str:

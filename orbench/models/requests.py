@@ -294,7 +294,7 @@ def not_english(language: str, cells: Texts) -> Missing:
 
 
 class Prices(NamedTuple):
-    """Prices per million tokens, in any currency. cached: of prompt tokens read from a cache."""
+    """Dollars per million tokens. cached: of prompt tokens read from a cache."""
 
     prompt: float
     completion: float
@@ -318,9 +318,9 @@ class Tokens:
         self.reasoning += answer.reasoning_tokens
 
     def cost(self, prices: Prices | None) -> str:
-        """Return `cost 0.0123`; "" without prices."""
+        """Return `cost $0.0123`; "" without prices."""
         if prices is None:
             return ""
         cost = (self.prompt - self.cached) * prices.prompt
         cost += self.cached * prices.cached + self.completion * prices.completion
-        return f"cost {cost / 1e6:.4f}"
+        return f"cost ${cost / 1e6:.4f}"

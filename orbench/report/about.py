@@ -74,8 +74,9 @@ def model_of(source: Source, tested: UnderTest) -> str:
     """Return the model of a file as reports show it: the user's name for it, with the record's
     unless it ends in that; without one the record's.
     """
-    if source.model:
-        tested = tested._replace(asked=source.model, id=tested.name.rpartition("/")[2])
+    name = source.model or tested.label
+    if name:
+        tested = tested._replace(asked=name, id=tested.name.rpartition("/")[2])
     return tested.shown
 
 

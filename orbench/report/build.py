@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from itertools import chain
 
-from orbench.base.messages import UserError, say
+from orbench.base.messages import UserError, say, tell
 from orbench.report import finding, gate
 from orbench.report.analyses.drift import drift
 from orbench.report.analyses.labels import labels_of, toxicity
@@ -42,6 +42,7 @@ def report(options: Options) -> int:
             results += gate.without_results(text)
     if results:
         gate.write(decided, results)
+    tell(options.output_dir / options.tells)
     return gate.report(results)
 
 

@@ -9,6 +9,7 @@ from typing import TypeVar
 
 import numpy as np
 
+from orbench.base.messages import progress_bar
 from orbench.base.words import SIDES
 from orbench.report.measures import (
     FEW_PROMPTS,
@@ -60,11 +61,12 @@ def uncorrected(kind: Compared, pairs: Iterable[Pair]) -> Comparisons:
     rows are.
     """
     tests = []
-    for a, b in pairs:
-        gap = difference(a.verdicts, b.verdicts, paired=kind is not Compared.SETS)
-        if not np.isnan(gap.p):
-            test = Comparison(a, b, kind, gap)
-            tests.append(_of_models(test) if kind is Compared.MODELS else test)
+    with progress_bar("comparing", [*pairs]) as shown:
+        for a, b in shown:
+            gap = difference(a.verdicts, b.verdicts, paired=kind is not Compared.SETS)
+            if not np.isnan(gap.p):
+                test = Comparison(a, b, kind, gap)
+                tests.append(_of_models(test) if kind is Compared.MODELS else test)
     return tests
 
 

@@ -12,11 +12,12 @@ from pathlib import Path
 import numpy as np
 
 from orbench.base.grouping import grouped
-from orbench.base.messages import UserError, clean
+from orbench.base.messages import UserError, clean, progress_bar
 from orbench.base.prompts import prompt_id_of, prompt_set_hash
 from orbench.base.records import (
     FAILED,
     Record,
+    UnderTest,
     check_whole,
     failed_rows,
     read_record,
@@ -65,8 +66,9 @@ def load_results(sources: Sequence[Source], texts: int = 0) -> tuple[list[Result
     """
     known = Known({}, {}, {})
     results: list[Result] = []
-    for source in sources:
-        results += _results_in(source, known, texts // len(sources))
+    with progress_bar("reading files", sources) as shown:
+        for source in shown:
+            results += _results_in(source, known, texts // len(sources))
     results = with_distinct_names(results)
     paths = [source.path.resolve() for source in sources]
     for path in paths:
@@ -85,7 +87,7 @@ def _results_in(source: Source, known: Known, texts: int) -> Iterator[Result]:
     _check_table(table, lost, record)
     _check_apart(table, lost)
     tested = under_test(record)
-    _check_name(source, tested.name, known)
+    _check_name(source, tested, known)
     validation = validation_of(path)
     known_labels = validation or {}
     rates = known_labels.get("corrected", {})
@@ -117,17 +119,17 @@ def _results_in(source: Source, known: Known, texts: int) -> Iterator[Result]:
         )
 
 
-def _check_name(source: Source, recorded: str, known: Known) -> None:
+def _check_name(source: Source, tested: UnderTest, known: Known) -> None:
     """Raise UserError if a model has no name, or the user's is that of another one, too."""
     path = source.path
-    names = (source.model, recorded)
+    names = (source.model or tested.label, tested.name)
     if not any(names):
         raise UserError(
             f"{path}: unknown model, because there is no run record beside it; write MODEL={path}"
         )
-    if all(names) and known.names.setdefault(*names) != recorded:
+    if all(names) and known.names.setdefault(*names) != tested.name:
         raise UserError(
-            f"{source.model} is the name of {known.names[source.model]} and of {recorded} "
+            f"{names[0]} is the name of {known.names[names[0]]} and of {tested.name} "
             f"({path}); give each a name of its own"
         )
 

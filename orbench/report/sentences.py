@@ -5,7 +5,7 @@ reads a sentence back: decide from the objects.
 """
 
 from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from pandas import to_datetime  # type: ignore[import-untyped]
 
@@ -33,7 +33,7 @@ from orbench.stats.association import SEEDS_OF_ANY_SIZE, goes_with_size
 from orbench.stats.core import ALPHA, FEW_CLUSTERS
 
 FAR_APART = 90  # days between two measurements; endpoints change behind their names
-MOST_COMPARISONS = 6  # those of three models on two sides; of more, only findings have a line
+MOST_COMPARISONS = 6  # those of three models on two sides; of more, only their number is said
 LOW_COVERAGE = 95  # percent of the rows
 MANY_CUT_OFF = 5  # percent of the responses
 FEW_SEEDS = (
@@ -114,20 +114,26 @@ def warnings(rates: Rates) -> Lines:
 # -- rates ---------------------------------------------------------------------------------------
 
 
-def rate_lines(rates: Rates) -> Lines:
-    """Yield a line for each rate: `gpt-4o: over-refusal rate 12.3 % [11.0, 14.6] (n 1,319)`."""
-    judges = {rate.result.judge for rate in rates}
-    for rate in rates:
-        name = rate.result.label
+def rate_lines(models: Sequence[Rates]) -> Lines:
+    """Yield a line for each model: `gpt-4o: over-refusal rate 12.3 % [11.0, 14.6] (n 1,319) ·
+    toxic rejection rate ...`. models: the rates of each.
+    """
+    judges = {rate.result.judge for rates in models for rate in rates}
+    for rates in models:
+        name = rates[0].result.label
         if len(judges) > 1:
-            name += f", {rate.result.judge}"
-        measured = str(rate) if rate.n else "not measured"
-        known = f"n {rate.n:,}"
-        if rate.unscored is not None:
-            known += f", unscored {rate.unscored:,}"
-        if rate.result.doubt:
-            known += f", {rate.result.doubt}"
-        yield f"{name}: {rate.side.rate} {measured} ({known})"
+            name += f", {rates[0].result.judge}"
+        yield f"{name}: {' · '.join(map(_rate_words, rates))}"
+
+
+def _rate_words(rate: Rate) -> str:
+    measured = str(rate) if rate.n else "not measured"
+    known = f"n {rate.n:,}"
+    if rate.unscored is not None:
+        known += f", unscored {rate.unscored:,}"
+    if rate.result.doubt:
+        known += f", {rate.result.doubt}"
+    return f"{rate.side.rate} {measured} ({known})"
 
 
 def small_subset_lines(rates: Rates) -> Lines:
@@ -151,16 +157,16 @@ def small_subset_lines(rates: Rates) -> Lines:
 
 
 def comparison_lines(comparisons: Comparisons) -> Lines:
-    """Yield a line for each comparison; if they are many, their number, and some with a finding.
+    """Yield a line for each comparison; if they are many, their number.
 
     comparisons: of models, by one rate.
     """
     judges = {one.judge for one in comparisons}
     shown = comparisons
     if len(comparisons) > MOST_COMPARISONS:
-        found = [one for one in comparisons if one.is_finding]
-        shown = found[:MOST_COMPARISONS]
-        yield f"{len(comparisons)} comparisons, {len(found)} with a finding: see comparison.csv"
+        shown = []
+        found = sum(one.is_finding for one in comparisons)
+        yield f"{len(comparisons)} comparisons, {found} with a finding: see comparison.csv"
     for one in shown:
         rate = one.a.side.rate
         if one.a.counted is Counted.HEDGED:

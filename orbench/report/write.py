@@ -4,10 +4,10 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from orbench.base.messages import say
+from orbench.base.messages import counted, progress_bar, say
 from orbench.base.records import read_record, write_record
 from orbench.base.tables import Paths, check_outputs, make_folder, sha256_of, write_bytes
-from orbench.base.words import Words
+from orbench.base.words import Lines, Words
 from orbench.report import export, sentences
 from orbench.report.measures import Counted
 from orbench.report.page import write_page
@@ -18,6 +18,7 @@ from orbench.report.results import Source
 from orbench.report.standings import Report
 from orbench.report.tables import write_csvs, write_documents
 
+MOST = 11  # models on the terminal: this run's and the first ten
 FIGURES = "figures"
 EEE = "eee"  # Every Eval Ever
 TABLES = (  # that every report has
@@ -49,7 +50,7 @@ class Options:
     table: bool = False  # without pictures
     formats: Words = ("pdf",)  # of pictures
     html: bool = False
-    names_page: bool = True  # whether to say where the page is
+    tells: str = "results.csv"  # the file that stdout names
     export: str = ""  # eee: also in the schema of Every Eval Ever
 
     @property
@@ -76,7 +77,7 @@ def write(made: Report, sources: Sequence[Source], options: Options) -> None:
     lines += sentences.small_subset_lines(made.rates)
     lines += sentences.comparison_lines(made.of_models(Counted.HEDGED))
     lines += sentences.trend_lines(made.associations)
-    for line in _terminal_lines(made, lines):
+    for line in _terminal_lines(made, lines, options):
         say(line)
     lines += map(sentences.correlation_line, rank_correlations(made.board, made.published))
     write_documents(table, made, lines)
@@ -86,22 +87,26 @@ def write(made: Report, sources: Sequence[Source], options: Options) -> None:
     if options.html:
         write_page(page, made, lines, drawn)
         files.append(page)
-        if options.names_page:
+        if options.tells != page.name:
             say(f"page: {page}")
     if options.export:
         files += export.write_eee(folder / EEE, made)
     _finish(sources, options, files)
 
 
-def _terminal_lines(made: Report, lines: Words) -> Words:
-    """Return what the terminal shows before the finding."""
+def _terminal_lines(made: Report, lines: Words, options: Options) -> Lines:
+    """Yield what the terminal shows before the finding: this run's models, and the first ones."""
+    board = sorted(made.board, key=lambda one: one.sides[0].result.file not in options.gated)
     rates = overall(made.rates)
-    notes = []
     if not all(rate.result.is_demo for rate in rates):
-        notes = [*sentences.warnings(rates), *lines]
+        yield from sentences.warnings(rates)
+        yield from lines
     # Else the finding says the first; the rest is about what few prompts cannot show.
-    compared = made.of_models()
-    return [*notes, *sentences.rate_lines(rates), *sentences.comparison_lines(compared)]
+    yield from sentences.rate_lines([model.sides for model in board[:MOST]])
+    more = len(board) - MOST
+    if more > 0:
+        yield f"{counted(more, 'other model')}: see {options.output_dir / 'leaderboard.csv'}"
+    yield from sentences.comparison_lines(made.of_models())
 
 
 def _write_pictures(drawn: Sequence[Picture], options: Options) -> Iterator[Path]:
@@ -110,13 +115,14 @@ def _write_pictures(drawn: Sequence[Picture], options: Options) -> Iterator[Path
 
     folder = options.output_dir / FIGURES
     make_folder(folder)
-    for picture in drawn:
-        drawings = {picture.name: picture.wide, f"{picture.name}_narrow": picture.narrow}
-        for name, drawing in drawings.items():
-            for kind in options.formats:
-                path = folder / f"{name}.{kind}"
-                write_bytes(path, as_file(drawing, kind))
-                yield path
+    with progress_bar("drawing", drawn) as shown:
+        for picture in shown:
+            drawings = {picture.name: picture.wide, f"{picture.name}_narrow": picture.narrow}
+            for name, drawing in drawings.items():
+                for kind in options.formats:
+                    path = folder / f"{name}.{kind}"
+                    write_bytes(path, as_file(drawing, kind))
+                    yield path
 
 
 def _finish(sources: Sequence[Source], options: Options, files: Paths) -> None:

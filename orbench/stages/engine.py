@@ -126,7 +126,7 @@ def _ask_or_export(run: StageRun, requests: list[Request]) -> None:
         return
     from orbench.asking.live import Progress, Session
 
-    progress = Progress(stage.name, len(requests), quiet=args.quiet, prices=args.prices)
+    progress = Progress(stage.title, len(requests), quiet=args.quiet, prices=args.prices)
     limits = Limits(args.concurrency, args.max_retries, args.timeout, args.requests_per_minute)
     Session(requests, stage.models, run, limits, progress).ask()
 

@@ -4,34 +4,53 @@ from orbench.asking.inquiry import pending
 from orbench.base.messages import say
 from orbench.base.prompts import text_of
 from orbench.stages.engine import StageRun, not_in_batches
-from orbench.stages.run import Outcome
+from orbench.stages.run import PROMPTS, Outcome
 
 CHARACTERS_A_TOKEN = 4  # rule of thumb for English
+LINE = "{:<24}{:>10}{:>9}{:>13}{:>12}{:>12}"  # the 80 columns of a terminal
+HEADER = LINE.format("", "answered", "to send", "tokens in ~", "out at most", "cost")
 
 
 def dry_run(run: StageRun) -> Outcome:
-    """Report what a run would send and cost. Raises UserError."""
+    """Return what a run would send and cost, and report it. Raises UserError."""
     to_send = pending(run)
     requests = not_in_batches(run.stage, to_send)
     inquiries = {inquiry.request.key for inquiry in run.inquiries}
-    n = len(requests)
-    answered = len(inquiries) - len(to_send)
-    say(f"requests: {len(inquiries):,}, answered in the log: {answered:,}, to send: {n:,}")
-    if len(to_send) > n:
-        say(f"already in batches: {len(to_send) - n:,}; --batch collects them")
+    if len(to_send) > len(requests):
+        say(f"already in batches: {len(to_send) - len(requests):,}; --batch collects them")
     characters = 0
     most = 0
     for request in requests:
         characters += sum(len(text_of(turn)) for turn in request.messages)
         most += request.parameters.get("max_tokens", 0)
     tokens = characters // CHARACTERS_A_TOKEN
-    line = f"tokens: about {tokens:,} in the prompts"
-    if most:
-        line += f", at most {most:,} in the answers (max_tokens)"
-    say(line)
     cost = 0.0
     if prices := run.stage.args.prices:
         cost = (tokens * prices.prompt + most * prices.completion) / 1e6
-        limit = "at most" if most else "for the prompts"
-        say(f"cost: {limit} about {cost:.2f}")
-    return Outcome(0, to_send=n, tokens=tokens, cost=cost, models=run.stage.models, stored=answered)
+    plan = Outcome(
+        0,
+        title=run.stage.title,
+        to_send=len(requests),
+        tokens=tokens,
+        most=most,
+        cost=cost,
+        models=run.stage.models,
+        stored=len(inquiries) - len(to_send),
+    )
+    if not PROMPTS.get():
+        say(HEADER)
+        say(row(plan))
+    return plan
+
+
+def row(plan: Outcome) -> str:
+    """Return the requests, tokens and cost of a dry run, below HEADER."""
+    most = cost = "-"
+    limit = "≥"  # the prompts alone
+    if plan.most:
+        most = f"{plan.most:,}"
+        limit = "≤"
+    if plan.cost:
+        cost = f"{limit} ${plan.cost:,.2f}"
+    numbers = map("{:,}".format, (plan.stored, plan.to_send, plan.tokens))
+    return LINE.format(plan.title, *numbers, most, cost)

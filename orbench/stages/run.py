@@ -2,6 +2,7 @@
 
 from argparse import Namespace
 from collections.abc import Callable
+from contextvars import ContextVar, copy_context
 from importlib import import_module
 from pathlib import Path
 from types import ModuleType
@@ -13,6 +14,9 @@ from orbench.base.words import Json, Values, Words
 from orbench.models.providers import Models
 from orbench.stages.flags import Parser
 
+# What measure.py calls the prompts of a run: `safe prompts`.
+PROMPTS = ContextVar("PROMPTS", default="")
+
 
 class Outcome(NamedTuple):
     """What came of a run of a stage."""
@@ -20,8 +24,10 @@ class Outcome(NamedTuple):
     status: int  # the exit status: 0, 1, 3, 130
     path: Path | None = None  # the main CSV, if there is one; of a dry run, if it is to stay
     written: int = 0  # output rows
+    title: str = ""  # of a dry run
     to_send: int = 0  # requests that a dry run would send
     tokens: int = 0  # estimated, in the prompts of these
+    most: int = 0  # tokens in the answers to these; 0: not known
     cost: float = 0.0  # of these, at most
     models: Models = ()  # that these go to
     stored: int = 0  # requests that the log answers
@@ -41,18 +47,21 @@ def words_of(flags: Json) -> Words:
     return words
 
 
-def run(script: str, flags: Json, log: TextIO | None = None) -> Outcome:
+def run(script: str, flags: Json, log: TextIO | None = None, prompts: str = "") -> Outcome:
     """Run a stage script (path from the repository root) in this process.
 
-    flags: see `words_of`. log: takes what it says in place of stderr. Raises UserError,
-    KeyboardInterrupt.
+    flags: see `words_of`. log: takes what it says in place of stderr. prompts: see `PROMPTS`. Raises
+    UserError, KeyboardInterrupt.
     """
-    outer = SAYS_TO.set(log or SAYS_TO.get())
-    try:
+
+    def stage() -> Outcome:
+        PROMPTS.set(prompts)
+        SAYS_TO.set(log or SAYS_TO.get())
         module = load(script)
         outcome: Outcome = module.run(module.parser().parse_args(words_of(flags)))
-    finally:
-        SAYS_TO.reset(outer)
+        return outcome
+
+    outcome = copy_context().run(stage)
     if outcome.status == 130:  # interrupted, and closed in good order
         raise KeyboardInterrupt
     return outcome

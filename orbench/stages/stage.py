@@ -12,9 +12,10 @@ from orbench.asking.inquiry import Done, Reader
 from orbench.base.messages import UserError
 from orbench.base.records import read_record
 from orbench.base.tables import Table, beside, read_csv
-from orbench.base.words import Json, Row, Rows, Texts, Values, Words
+from orbench.base.words import SIDES, Json, Row, Rows, Texts, Values, Words
 from orbench.models.providers import Models
 from orbench.models.requests import Missing
+from orbench.stages.run import PROMPTS
 
 Plan = list[Any] | Missing  # inquiries and what is known without asking, or why nothing is asked
 Written = list[Row] | Missing  # the output rows, or why there is none
@@ -57,11 +58,12 @@ class Closing:
 class Stage(Reader):
     """One stage script subclasses this; see the methods.
 
-    name: the folder. panel: several judges, so that `rows` sees missing votes among the others.
+    panel: several judges, so that `rows` sees missing votes among the others. brings: what its
+    requests are for, unless for responses to the prompts.
     """
 
-    name = ""
     panel = False
+    brings = ""
 
     def __init__(self, args: Any, table: Table, models: Models, csv: Path, columns: Words) -> None:
         """csv: the output, unless --output_path names another. columns: of it. Raises UserError."""
@@ -79,6 +81,13 @@ class Stage(Reader):
         self.under_test: Row = {}  # the fields of records.UnderTest
         self.notes: list[str] = []  # what a reader of the numbers must know
         self.closing = Closing()
+
+    @property
+    def title(self) -> str:
+        """Return what a run counts: `toxic prompts`, `safe prompts: verdicts`."""
+        side = SIDES.get(self.table.source.get("side", ""))
+        prompts = PROMPTS.get() or (side.prompts if side else "")
+        return ": ".join(filter(None, [prompts, self.brings])) or "prompts"
 
     def inquiries(self, row: Row) -> Plan:
         """Return what to ask about a row, as `Inquiry`, or what is known without asking.

@@ -20,11 +20,11 @@ def test_tokens_are_counted_as_they_are_billed(desk: Desk) -> None:
     desk.prompts(2)
     desk.serve(Reply(json.dumps({"choices": CHOICES, "usage": USAGE})))
     done = desk.stage(ALIGN, "--prices=1000,10000,500")
-    assert "tokens in 200 (cached 120), out 60 (thinking 40) · cost 0.7400" in done.stderr
+    assert "tokens in 200 (cached 120), out 60 (thinking 40) · cost $0.7400" in done.stderr
     tokens = {"prompt": 200, "cached": 120, "completion": 60, "reasoning": 40}
     assert desk.record()["tokens"] == tokens
     again = desk.stage(ALIGN, "--prices=1000,10000,500")  # what was paid for before costs nothing
-    assert "tokens in 0, out 0 · cost 0.0000" in again.stderr
+    assert "tokens in 0, out 0 · cost $0.0000" in again.stderr
     assert desk.record()["tokens"] == tokens
 
 

@@ -85,7 +85,7 @@ def test_a_failure_is_followed_up_too(desk: Desk, first: Reply) -> None:
     with mock.patch.object(live, "SAY_EVERY_S", -1.0):
         done = desk.stage(MODERATE, "--moderator_model=a", "--substitute=b", "--max_retries=0")
     assert desk.cells("is_toxic_b") == ["False"]
-    assert done.stderr.count(" of 1 row, ") == 1
+    assert done.stderr.count("votes: 1 of 1, ") == 1
 
 
 def test_a_server_that_is_not_there_stops_the_run_without_many_attempts(desk: Desk) -> None:
@@ -125,20 +125,20 @@ def test_an_interrupted_run_stays_one_if_it_could_not_go_on_either(desk: Desk) -
 def test_progress_is_a_line_now_and_then_and_nothing_if_quiet(desk: Desk, capsys: Any) -> None:
     desk.prompts(1)
     desk.serve(TOO_LONG)
-    line = "alignment_checker: 1 of 1 row, failed 1, retries 0\n"
+    line = "prompts: 1 of 1, failed 1, retries 0\n"
     assert line not in desk.stage(ALIGN, status=1).stderr  # 30 s have not passed
     with mock.patch.object(live, "SAY_EVERY_S", -1.0):
         assert line not in desk.stage(ALIGN, "--quiet", status=1).stderr
         assert line in desk.stage(ALIGN, status=1).stderr
         assert (
-            line.replace("failed", "cost 0.0000, failed")
+            line.replace("failed", "cost $0.0000, failed")
             in desk.stage(ALIGN, "--prices=1,2", status=1).stderr
         )
     progress = Progress("s", 9, quiet=False)
     progress._said -= 31
-    progress.done(run := Run(mock.Mock(), mock.Mock()))
-    progress.done(run)
-    assert capsys.readouterr().err == "s: 1 of 9 rows, failed 0, retries 0\n"
+    progress.done(run := Run(mock.Mock(), mock.Mock()), mock.Mock())
+    progress.done(run, mock.Mock())
+    assert capsys.readouterr().err == "s: 1 of 9, failed 0, retries 0\n"
 
 
 def test_limits_reach_the_requests(desk: Desk) -> None:
@@ -157,13 +157,16 @@ def test_progress_is_a_bar_on_a_terminal_and_lines_stand_above_it(
     terminal = io.StringIO()
     with mock.patch("sys.stderr", terminal), mock.patch.object(terminal, "isatty", lambda: True):
         progress = Progress("stage", 3, quiet=False, prices=Prices(1, 2, 0.5))
-        run = Run(mock.Mock(), mock.Mock(), retried=Counter({"timed out": 1, "throttled": 2}))
+        stage = mock.Mock(refusals=lambda reading: [True])
+        run = Run(stage, mock.Mock(), retried=Counter({"timed out": 1, "throttled": 2}))
         run.tokens.prompt = 4_000
-        progress.done(run)
+        monkeypatch.setattr(run, "read", mock.Mock())
+        progress.bar.mininterval = 0
+        progress.done(run, mock.Mock())
         progress.say("gpt-x is left out")
         monkeypatch.setattr("time.monotonic", lambda: progress._start + 800)
-        progress.done(run)
+        progress.done(run, mock.Mock())
         progress.close()
-    state = "cost 0.0040, failed 0, retries 3 (2 throttled, 1 timed out); lower --concurrency?"
-    assert f"2 of 3 rows [00:00, about 7 min left, {state}]" in terminal.getvalue()
+    state = "cost $0.0040, failed 0, retries 3 (2 throttled, 1 timed out); lower --concurrency?"
+    assert f"2 of 3 [00:00, 100 % refused, about 7 min left, {state}]" in terminal.getvalue()
     assert "\rgpt-x is left out\n" in terminal.getvalue()

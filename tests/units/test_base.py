@@ -234,7 +234,7 @@ def test_a_sound_record_is_read_and_a_missing_one_is_empty(tmp_path: Path) -> No
 
 def test_the_record_names_model_families_and_what_is_scripted() -> None:
     known = {"asked": "a", "family": "fam\nily", "settings": None}
-    assert records.under_test({"under_test": known}) == ("a", "", "fam ily", "")
+    assert records.under_test({"under_test": known}) == ("a", "", "fam ily", "", "")
     assert records.selectors({"selectors": ["Q\u200bwen"]}) == ["Q wen"]
     for name in ("scripted", "scripted_input"):
         assert records.is_scripted({name: True}) and not records.is_scripted({name: 1})

@@ -126,7 +126,7 @@ def measured(
     """
     left = ends.split()
 
-    def run(script: str, flags: dict[str, Any]) -> Outcome:
+    def run(script: str, flags: dict[str, Any], prompts: str) -> Outcome:
         end = left.pop(0)
         return Outcome(int(end[0]), None if "," in end else Path("x.csv"))
 
@@ -192,7 +192,7 @@ def test_the_report_is_of_both_sides_of_the_folder(
         require=[],
         gated=["a.csv"],
         html=True,
-        names_page=False,
+        tells="results.html",
     )
     (out / TOXIC).mkdir()
     options = reported(tmp_path, monkeypatch, "--pairs --baseline=old --fail_if worse")

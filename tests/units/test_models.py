@@ -266,7 +266,7 @@ def test_messages_have_a_place_of_their_own_for_the_system_prompt() -> None:
 def test_cached_tokens_have_a_price_of_their_own() -> None:
     tokens = Tokens(prompt=2000, cached=600, completion=1000)
     cost = (1400 * 1000 + 600 * 500 + 1000 * 2000) / 1e6
-    assert tokens.cost(Prices(1000, 2000, 500)) == f"cost {cost:.4f}"
+    assert tokens.cost(Prices(1000, 2000, 500)) == f"cost ${cost:.4f}"
     assert tokens.cost(None) == ""
 
 

@@ -147,7 +147,7 @@ def test_each_rate_has_a_line() -> None:
         make_rate(unknown, percent=50),
         make_rate(make_result("c", doubt="demo prompts"), n=0),
     ]
-    assert [*rate_lines(rates)] == [
+    assert [*rate_lines([[rate] for rate in rates])] == [
         "a: over-refusal rate 12.0 % [10.0, 30.0] ‡ (n 2,000, unscored 1,000)",
         "b (effort low): toxic rejection rate 50.0 % [48.0, 52.0] (n 100)",
         "c: over-refusal rate not measured (n 0, demo prompts)",
@@ -155,7 +155,7 @@ def test_each_rate_has_a_line() -> None:
 
 
 def test_rates_by_several_judges_name_them() -> None:
-    lines = rate_lines([make_rate(), make_rate(make_result(judge="Judge"))])
+    lines = rate_lines([[make_rate()], [make_rate(make_result(judge="Judge"))]])
     assert [line.partition(":")[0] for line in lines] == ["m, gpt4", "m, Judge"]
 
 
@@ -269,14 +269,11 @@ def test_measurements_far_apart_have_a_remark(of_a: str, of_b: str, expected: li
     assert [*remarks(compared(a, make_result("b", days=tuple(of_b.split()))))] == expected
 
 
-def test_of_more_than_six_comparisons_six_findings_have_a_line() -> None:
+def test_of_more_than_six_comparisons_only_the_number_is_said() -> None:
     line = "a - b, over-refusal rate: -10.0 points [-15.0, -5.0]: no difference shown"
     assert [*comparison_lines([NOTHING] * 6)] == [line] * 6
-    left, shown = comparison_lines([NOTHING, compared(), *[NOTHING] * 5])
-    assert shown.endswith(": a refuses fewer safe prompts than b")
-    assert left == "7 comparisons, 1 with a finding: see comparison.csv"
-    left, *_ = comparison_lines([compared()] * 8)
-    assert left == "8 comparisons, 8 with a finding: see comparison.csv"
+    (line,) = comparison_lines([NOTHING, compared(), *[NOTHING] * 5])
+    assert line == "7 comparisons, 1 with a finding: see comparison.csv"
 
 
 def test_shares_of_hedged_responses_have_a_name_and_judges_if_they_differ() -> None:
