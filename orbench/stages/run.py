@@ -50,8 +50,8 @@ def words_of(flags: Json) -> Words:
 def run(script: str, flags: Json, log: TextIO | None = None, prompts: str = "") -> Outcome:
     """Run a stage script (path from the repository root) in this process.
 
-    flags: see `words_of`. log: takes what it says in place of stderr. prompts: see `PROMPTS`. Raises
-    UserError, KeyboardInterrupt.
+    flags: see `words_of`. log: takes what it says in place of stderr. prompts: see `PROMPTS`.
+    Raises UserError, KeyboardInterrupt.
     """
 
     def stage() -> Outcome:
