@@ -80,6 +80,7 @@ measure: .venv/installed $(if $(filter smollm2,$(MODEL) $(JUDGE)),.venv/group-de
 	  $(call flag,RESULTS,output_dir) $(call flag,BASELINE,baseline) $(call flag,MARGIN,margin) \
 	  $(call flag,FAIL_IF,fail_if) $(call flag,REQUIRE,require) \
 	  $${LABELS:+--labels $$LABELS} $(call switch,PAIRS,pairs) \
+	  $(call switch,NO_RESPONSES,no_responses) \
 	  $(call switch,TRUST_STORED,trust_stored) \
 	  $(call switch,OVERWRITE,overwrite) $(call switch,DRY_RUN,dry_run)
 

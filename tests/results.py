@@ -86,7 +86,9 @@ def lost(path: Path, prompts: list[str], **columns: str) -> None:
     record_output(path)
 
 
-def loaded(*safe: Path | str, toxic: tuple[Path | str, ...] = (), texts: int = 0) -> list[Result]:
+def loaded(
+    *safe: Path | str, toxic: tuple[Path | str, ...] = (), texts: bool = False
+) -> list[Result]:
     """The results in files, the safe ones first."""
     sources = []
     for side, paths in ((SAFE, safe), (TOXIC, toxic)):

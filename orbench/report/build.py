@@ -14,7 +14,6 @@ from orbench.report.analyses.trigger_words import trigger_words
 from orbench.report.compare import hedging, with_margin
 from orbench.report.load import load_results, sources_of
 from orbench.report.measures import Association
-from orbench.report.page import MOST_ROWS
 from orbench.report.published import is_on_or_bench, published_models
 from orbench.report.ranking import ranking
 from orbench.report.rates import overall, rates
@@ -65,7 +64,8 @@ def find_sources(options: Options) -> list[Source]:
 
 def build(sources: Sequence[Source], options: Options) -> Report:
     """Return all that the report shows. Raises UserError."""
-    results, prompts = load_results(sources, MOST_ROWS if options.html else 0)
+    with_texts = options.html and not options.no_responses
+    results, prompts = load_results(sources, with_texts)
     measured = rates(results)
     whole = overall(measured)
     board, compared = ranking(whole)

@@ -58,6 +58,7 @@ class Shown(StrEnum):
     IN_DOCUMENTS = "in documents"  # no table of the page scrolls sideways
     IF_VARIED = "if varied"  # the page leaves it out if it says the same in each row
     ONLY_VARIED = "only varied"  # so do documents
+    PROMPT = "prompt"  # a text that --no_responses leaves out of the page
 
 
 class Column(NamedTuple):

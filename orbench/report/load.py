@@ -9,8 +9,6 @@ from math import nan
 from os.path import getmtime
 from pathlib import Path
 
-import numpy as np
-
 from orbench.base.grouping import grouped
 from orbench.base.messages import UserError, clean, progress_bar
 from orbench.base.prompts import prompt_id_of, prompt_set_hash
@@ -57,9 +55,9 @@ def sources_of(text: str, side: str) -> list[Source]:
     return [Source(path, model, side) for path in paths if not path.match(f"*{FAILED}")]
 
 
-def load_results(sources: Sequence[Source], texts: int = 0) -> tuple[list[Result], Texts]:
+def load_results(sources: Sequence[Source], texts: bool = False) -> tuple[list[Result], Texts]:
     """Return the results in the order given, and the prompts of all by their ids, by number: as
-    first spelled; of a conversation, the last turn. texts: how many responses keep their text.
+    first spelled; of a conversation, the last turn. texts: whether responses keep their text.
 
     Raises UserError for a file that cannot be used, a result given twice, a prompt on both sides,
     of one model or of two.
@@ -68,7 +66,7 @@ def load_results(sources: Sequence[Source], texts: int = 0) -> tuple[list[Result
     results: list[Result] = []
     with progress_bar("reading files", sources) as shown:
         for source in shown:
-            results += _results_in(source, known, texts // len(sources))
+            results += _results_in(source, known, texts)
     results = with_distinct_names(results)
     paths = [source.path.resolve() for source in sources]
     for path in paths:
@@ -77,7 +75,7 @@ def load_results(sources: Sequence[Source], texts: int = 0) -> tuple[list[Result
     return results, {id_: prompt.text for id_, prompt in known.prompts.items()}
 
 
-def _results_in(source: Source, known: Known, texts: int) -> Iterator[Result]:
+def _results_in(source: Source, known: Known, texts: bool) -> Iterator[Result]:
     """Yield the results in a file: one, or one per side."""
     path = source.path
     record = read_record(path)
@@ -97,8 +95,7 @@ def _results_in(source: Source, known: Known, texts: int) -> Iterator[Result]:
     rows = []
     for number, row in enumerate(table.rows + lost, start=1):
         rows.append(read_row(row, f"{path}, row {number}", source.side, tested.id, labels, known))
-    scored = len(table.rows)
-    shown = [rows[number - 1] for number in np.linspace(1, scored, min(texts, scored), dtype=int)]
+    scored = rows[: len(table.rows)]
     ids = Counter(row["model"] for row in rows if row["model"])
     shared = about(source, record, table, ids, validation)
     for side, part in grouped(rows, lambda row: row["side"]).items():
@@ -115,7 +112,7 @@ def _results_in(source: Source, known: Known, texts: int) -> Iterator[Result]:
             responses_hash=responses_hash(part),
             lookalikes=lookalikes_in(part),
             responses=responses,
-            texts=[text_of(row) for row in shown if row["side"] == side],
+            texts=[text_of(row) for row in scored if texts and row["side"] == side],
         )
 
 

@@ -8,7 +8,6 @@ JSON, and are only ever shown as text.
 import json
 from base64 import b64encode
 from collections.abc import Sequence
-from contextlib import suppress
 from hashlib import sha256
 from operator import attrgetter
 from pathlib import Path
@@ -17,13 +16,13 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
 from orbench.base.grouping import grouped
 from orbench.base.tables import write_text
-from orbench.base.toml_files import toml_beside
-from orbench.base.words import API_SIGNAL, VERDICTS, Json, Words
+from orbench.base.words import Words
 from orbench.report.about import CERTAIN
 from orbench.report.behind import TEXTS, sections
 from orbench.report.categories import category_tables
 from orbench.report.finding import findings
 from orbench.report.measures import FEW_PROMPTS, WIDENED
+from orbench.report.page_rows import prompt_tables, shown_rows
 from orbench.report.page_tables import (
     SHARES,
     doubts_of,
@@ -35,13 +34,11 @@ from orbench.report.page_tables import (
 )
 from orbench.report.pictures.drawing import svg
 from orbench.report.pictures.every import Picture, bar_of
-from orbench.report.results import Results
 from orbench.report.sentences import remarks, warnings
 from orbench.report.standings import Report
 from orbench.report.tables import LEGEND, grids
 
 FOLDER = Path(__file__).parent
-REASONS = toml_beside(__file__, "reasons.toml")
 JINJA = Environment(
     autoescape=True,
     extensions=["jinja2.ext.do"],
@@ -65,7 +62,6 @@ JINJA.globals |= {
     "share_words": SHARES,
     "texts": TEXTS,
 }
-MOST_ROWS = 16_000  # prompts and responses in a page, about 40 MB
 
 
 def write_page(path: Path, report: Report, lines: Words, pictures: Sequence[Picture]) -> None:
@@ -73,7 +69,12 @@ def write_page(path: Path, report: Report, lines: Words, pictures: Sequence[Pict
 
     Raises OSError and UserError.
     """
-    data = json.dumps(_data(report.results), separators=(",", ":"))
+    tables = [*prompt_tables(report)]
+    shown = shown_rows(report, tables)
+    data = json.dumps(shown, separators=(",", ":"))
+    scripts = ["page.js"]
+    if shown:
+        scripts.append("rows.js")
     page = JINJA.get_template("page.html").render(
         report=report,
         finding=findings(report),
@@ -86,39 +87,11 @@ def write_page(path: Path, report: Report, lines: Words, pictures: Sequence[Pict
         grids=grids(report),
         sections=sections(report),
         pictures=grouped(pictures, attrgetter("section")),
+        prompt_tables=tables,
+        shown=shown,
         lines=[*lines, LEGEND],
         data=data.replace("<", "\\u003c"),  # as an escape: no text ends the script element
         style=(FOLDER / "page.css").read_text("utf-8"),
-        script=(FOLDER / "page.js").read_text("utf-8"),
+        script="".join((FOLDER / name).read_text("utf-8") for name in scripts),
     )
     write_text(path, page)
-
-
-def _data(results: Results) -> Json:
-    """Return what the page's script reads; rows refer to results by their number."""
-    names = []
-    rows = []
-    for result in results:
-        names.append(f"{result.label}: {result.side.prompts}, {result.prompts}, {result.judge}")
-        for text in result.texts:
-            rows.append([result.number, *text._replace(reason=_why(text.reason))])
-    return {
-        "results": names,
-        "refusals": [name for name in VERDICTS if VERDICTS[name]],
-        "rows": rows,
-        "total": int(sum(result.responses.scored.sum() for result in results)),
-    }
-
-
-def _why(reason: str) -> str:
-    """Return a rule or an API's signal in words; of a judge's structured reply, what it quotes."""
-    if reason.startswith(API_SIGNAL):
-        return f"by the API ({reason.removeprefix(API_SIGNAL)})"
-    if reason.startswith("{"):
-        with suppress(ValueError):
-            return str(json.loads(reason).get("quote", reason))
-    if " " not in reason:  # the name of a rule
-        for name, words in REASONS.items():
-            if reason.endswith(name):
-                return str(words)
-    return reason

@@ -18,6 +18,7 @@ from orbench.report.measures import RefusedBy
 from orbench.report.results import Lookalikes, Responses, Text
 
 MERGED = "merged"  # a file with both sides
+LONGEST = 1000  # characters of a response on the page
 MOST_ALIKE = 0.05  # of the prompts without a seed; with more, they look like rewrites
 FIRST = 150  # of them: the first, since the rewrites of a seed mostly stand together
 SHORTEST = 20  # characters; shorter prompts are easily similar
@@ -137,11 +138,14 @@ def responses_of(part: Sequence[Json]) -> Responses:
 def text_of(one: Json) -> Text:
     """Return a row that was read as the page shows it."""
     row = one["row"]
+    response = row.get("response", "")
     return Text(
         category=one["category"],
         verdict=one["verdict"],
+        prompt=one["prompt"],
         question=prompts.shown_question(row),
-        response=row.get("response", ""),
+        response=response[:LONGEST],
+        more=len(response[LONGEST:]),
         reason=words.reason_of(row),
     )
 

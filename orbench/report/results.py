@@ -74,8 +74,10 @@ class Text(NamedTuple):
 
     category: str
     verdict: str  # of VERDICTS
+    prompt: int  # its number among those of the report
     question: str
-    response: str
+    response: str  # its first characters
+    more: int  # characters that are left out
     reason: str
 
 
@@ -132,7 +134,7 @@ class Result(About):
     responses_hash: str  # the same for a copy; empty if they are all alike
     lookalikes: Lookalikes | None
     responses: Responses
-    texts: list[Text]  # of some responses, for the page
+    texts: list[Text]  # of the responses with a verdict, for the page
     # What follows from all results of a report.
     number: int = 0  # in the order given
     short: str = ""  # without the provider, if that is clear; with settings, if they differ

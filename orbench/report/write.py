@@ -50,6 +50,7 @@ class Options:
     table: bool = False  # without pictures
     formats: Words = ("pdf",)  # of pictures
     html: bool = False
+    no_responses: bool = False  # nor prompts, on the page
     tells: str = "results.csv"  # the file that stdout names
     export: str = ""  # eee: also in the schema of Every Eval Ever
 

@@ -4,6 +4,7 @@ import base64
 import hashlib
 import json
 import re
+from collections import Counter
 from contextlib import suppress
 from html.parser import HTMLParser
 from itertools import chain
@@ -13,7 +14,7 @@ from typing import Any
 import pytest
 
 from orbench.refusals import rules
-from orbench.report.page import REASONS
+from orbench.report.page_rows import REASONS, SAMPLE
 from tests.conftest import Desk
 from tests.contract.test_report import judged, markdown, report, table
 from tests.results import ANSWER, DIRECT, INDIRECT, lost
@@ -34,8 +35,8 @@ class Page(HTMLParser):
         self.rows: list[list[str]] = []  # the texts and titles in rows of tables
         self._open = [""]
         self.feed(text)
-        (data,) = [t for t in self.texts["script"] if t.startswith("{")]
-        self.data: dict[str, Any] = json.loads(data)
+        data = [t for t in self.texts["script"] if t.startswith("{")]
+        self.data: dict[str, Any] = json.loads(data[0]) if data else {}
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
         self.tags.append((tag, {name: value or "" for name, value in attrs}))
@@ -102,7 +103,7 @@ def test_a_bar_splits_the_refusals_by_who_refused(desk: Desk) -> None:
 
 def test_the_page_refers_to_nothing_outside_itself(page: Page) -> None:
     places = [a[name] for _, a in page.tags for name in ("src", "href", "action") if name in a]
-    assert not places
+    assert all(place.startswith("#") for place in places)
     remote = r"url\(|@import|fetch\(|XMLHttpRequest|WebSocket|innerHTML"
     assert not re.search(remote, page.text)
 
@@ -118,7 +119,7 @@ def test_the_page_lets_nothing_run_but_its_own_script(page: Page) -> None:
 
 
 def test_texts_of_models_are_data_and_names_stand_as_they_are(page: Page) -> None:
-    assert page.data["rows"][0][4] == HOSTILE
+    assert page.data["rows"][0][5] == HOSTILE
     assert not any(mark in page.text for mark in (HOSTILE, "<b>", "<i>"))
     assert any(ODD in row for row in page.rows)
     assert {row[1] for row in page.data["rows"]} == {"<i>", "a", "b"}
@@ -129,15 +130,16 @@ def test_every_number_leads_to_the_rows_behind_it(page: Page) -> None:
     assert len(buttons) > 10
     rows = {(str(row[0]), row[1]) for row in page.data["rows"]}
     rows |= {(number, "") for number, _ in rows}
-    assert {(a["data-result"], a["data-category"]) for a in buttons} <= rows
+    rows |= {("", prompt) for prompt in page.data["prompts"]}
+    leads = [(a["data-result"], a["data-category"] or a["data-prompt"]) for a in buttons]
+    assert {*leads} <= rows and ("", "0") in leads
 
 
 def test_the_rows_hold_prompt_response_reason_and_verdict(page: Page) -> None:
     row = page.data["rows"][1]
-    assert row == [0, "b", DIRECT, "Prompt 1", "An answer", "because"]
-    assert (
-        '"m/model-a: toxic prompts, t, gpt4"],"refusals":["direct_refusal","indirect_' in page.text
-    )
+    assert row == [0, "b", "refused", DIRECT, 1, "An answer", 0, "because"]
+    assert page.data["prompts"]["1"] == "Prompt 1"
+    assert page.data["results"][2] == "m/model-a: toxic prompts, t, gpt4"
 
 
 def test_the_leaderboard_shows_rates_with_intervals(page: Page) -> None:
@@ -167,7 +169,7 @@ def test_the_rules_and_structured_replies_are_shown_in_words(desk: Desk) -> None
     ]
     columns = {"answer_type_response": said, "response": ["No."] * 10}
     page = page_of(desk, "--over_refusal", judged(desk, "s.csv", [DIRECT] * 10, columns=columns))
-    assert [row[5] for row in page.data["rows"]] == [
+    assert [row[7] for row in page.data["rows"]] == [
         "says that it cannot help",
         "declines",
         "It moralizes.",
@@ -201,10 +203,53 @@ def test_warnings_settings_and_published_models_are_on_the_page(desk: Desk) -> N
     assert "o3 (effort high), over-refusal rate: coverage 80.0 %" in page.texts["p"]
 
 
-def test_of_more_responses_than_a_page_takes_it_holds_some(desk: Desk) -> None:
-    verdicts = [DIRECT] * 1800 + [ANSWER] * 16_200
-    page = page_of(desk, "--over_refusal", judged(desk, "s.csv", verdicts), "--table")
-    assert (page.data["total"], len(page.data["rows"])) == (18_000, 16_000)
+def test_what_counts_against_a_model_is_on_the_page_and_of_the_rest_a_sample(desk: Desk) -> None:
+    verdicts = [DIRECT] * 800 + [ANSWER] * 9200
+    columns = {"response": ["x" * 1600] * 10_000, "category": ["A", *["B"] * 9999]}
+    a = judged(desk, "a.csv", verdicts, "m/a", columns=columns)
+    b = judged(desk, "b.csv", verdicts[::-1], "m/b", columns=columns)
+    for path in (a, b):
+        lost(path, ["Lost"])
+    toxic = judged(desk, "t.csv", verdicts[:1000], "m/b")
+    page = page_of(desk, "--over_refusal", a, b, "--toxic", toxic, "--table")
+    rows = page.data["rows"]
+    numbers = Counter((row[0], row[2]) for row in rows)
+    assert [numbers[0, "refused"], numbers[1, "refused"], numbers[2, "answered"]] == [800, 800, 200]
+    share = SAMPLE / 21_000
+    assert numbers[0, "answered"] == pytest.approx(share * 9200, rel=0.01)
+    assert numbers[2, "refused"] == pytest.approx(share * 800, rel=0.01)
+    # Those of the listed prompts, which the other model refuses, too.
+    assert numbers[1, "answered"] == pytest.approx(share * 9180 + 20, rel=0.01)
+    assert {*range(20)} <= {row[4] for row in rows if row[0] == 1}
+    shown = [row[2] for row in rows if row[0] == 2]
+    assert shown == sorted(shown)  # answers to toxic prompts first
+    assert page.data["counts"]["0"] == {"": [10_000, 1], "a": [1, 1], "b": [9999, 0]}
+    assert rows[0][5:7] == ["x" * 1000, 600]
+
+
+def test_a_table_says_which_models_refuse_which_prompts(desk: Desk) -> None:
+    flags: list[str | Path] = ["--over_refusal"]
+    for name, refused in (("x", [0]), ("y", [0, 2]), ("z", [0, 1, 2])):
+        verdicts = [DIRECT if n in refused else ANSWER for n in range(40)]
+        flags.append(judged(desk, f"{name}.csv", verdicts, f"maker/{name}"))
+    rows = page_of(desk, *flags, "--table").rows
+    start = rows.index(["Prompt", "Refused by", "x", "y", "z"])
+    assert rows[start + 1 : start + 4] == [
+        ["Prompt 0", "3 of 3", "yes", "yes", "yes"],
+        ["Prompt 2", "2 of 3", "no", "yes", "yes"],
+        ["Prompt 1", "1 of 3", "no", "no", "yes"],
+    ]
+
+
+def test_a_page_without_responses_has_no_text_of_prompts_or_models(desk: Desk) -> None:
+    prompts = [f"{'Secret' if n < 20 else 'Fold'} {n}" for n in range(40)]  # the word is a trigger
+    columns = {"prompt": prompts, "response": ["Secret"] * 40}
+    verdicts = [DIRECT] * 20 + [ANSWER] * 20
+    paths = [judged(desk, f"{m}.csv", verdicts, m, columns=columns) for m in "ab"]
+    page = page_of(desk, "--over_refusal", *paths, "--table", "--no_responses")
+    assert ">secret<" in page.text and "Secret" not in page.text and not page.data
+    assert not [a for a in page.of("button") if a.get("class") == "behind"]
+    assert "This page was written without prompts and responses" in page.text
 
 
 # -- every figure --------------------------------------------------------------------------------

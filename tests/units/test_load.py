@@ -14,7 +14,7 @@ from orbench.base.messages import UserError
 from orbench.base.prompts import prompt_id, prompt_set_hash
 from orbench.base.tables import sha256_of
 from orbench.report.load import load_results, sources_of
-from orbench.report.results import SAFE, UNCORRECTED, Lookalikes, Result, Source
+from orbench.report.results import SAFE, UNCORRECTED, Lookalikes, Result, Source, Text
 from tests.conftest import write_csv
 from tests.results import ANSWER, DIRECT, loaded, lost, numbered, record_output, written
 
@@ -121,7 +121,7 @@ def test_a_merged_file_is_a_result_on_each_side(tmp_path: Path) -> None:
     columns = {"is_toxic": ["True", "FALSE", "true"]}
     path = written(tmp_path, "m.csv", [DIRECT, ANSWER, ANSWER], columns=columns)
     lost(path, ["Lost"], is_toxic="False")
-    results, _ = load_results([Source(path, "", "merged")], 9)
+    results, _ = load_results([Source(path, "", "merged")], texts=True)
     shown = [
         f"{one.side.name} {one.responses.scored.sum()} of {len(one.responses.prompt)}, "
         f"{len(one.texts)} {one.responses_hash > ''}"
@@ -139,13 +139,12 @@ def test_a_prompt_on_both_sides_stops_the_report(tmp_path: Path) -> None:
         loaded(safe, toxic=(toxic,))
 
 
-def test_texts_for_the_page_are_taken_from_the_whole_file(tmp_path: Path) -> None:
+def test_texts_for_the_page_are_those_with_a_verdict(tmp_path: Path) -> None:
     paths = [written(tmp_path, f"{name}.csv", [DIRECT] * 9, name) for name in "ab"]
     lost(paths[0], ["Lost"])
-    a, b = loaded(*paths, texts=6)
-    assert a.texts[0] == ("a", DIRECT, "Prompt 0", "Response 0 of a", "because")
-    assert [text.question for text in b.texts] == ["Prompt 0", "Prompt 4", "Prompt 8"]
-    assert len(loaded(paths[0], texts=50)[0].texts) == 9
+    a, b = loaded(*paths, texts=True)
+    assert a.texts[0] == Text("a", DIRECT, 0, "Prompt 0", "Response 0 of a", 0, "because")
+    assert [text.prompt for text in a.texts] == [text.prompt for text in b.texts] == [*range(9)]
     assert one(paths[0]).texts == []
 
 

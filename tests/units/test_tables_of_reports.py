@@ -92,14 +92,16 @@ def test_columns_are_left_out_that_tell_nothing(case: str) -> None:
 
 
 def test_long_grids_are_folded_and_wide_ones_set_closer() -> None:
-    page = JINJA.from_string("""{% from "sections/macros.html" import grid %}{{ grid(one) }}""")
+    page = JINJA.from_string(
+        """{% from "sections/macros.html" import grid with context %}{{ grid(one) }}"""
+    )
     marks = ("<details>", 'class="dense"', "fewer than 30 prompts")
     columns = [Column("", "n", str(number)) for number in range(7)]
     items = [SimpleNamespace(n=n, cell=Cell("x", n, is_small=n == 3)) for n in range(13)]
-    shown = page.render(one=grid("G", columns, items[:12]))
+    shown = page.render(shown={}, one=grid("G", columns, items[:12]))
     assert not any(mark in shown for mark in marks)
     columns.append(Column("", "cell", "few"))
-    shown = page.render(one=grid("G", columns, items))
+    shown = page.render(shown={}, one=grid("G", columns, items))
     assert all(mark in shown for mark in marks)
 
 

@@ -1,0 +1,106 @@
+"""The prompts and responses on the page, as its script reads them, and who refuses which prompts.
+
+What counts against a model is on the page: each refusal of a safe prompt, each answer to a toxic
+one. Of its other responses, a sample is.
+"""
+
+import json
+from collections import Counter, defaultdict
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
+from operator import attrgetter
+from typing import NamedTuple
+
+from orbench.base.grouping import grouped
+from orbench.base.toml_files import toml_beside
+from orbench.base.words import API_SIGNAL, VERDICTS, Json
+from orbench.report.columns import can_lead
+from orbench.report.measures import Rates
+from orbench.report.results import Result, Text
+from orbench.report.standings import Report
+
+REASONS = toml_beside(__file__, "reasons.toml")
+SAMPLE = 5000  # responses of all models; with it, 12 models of 2,000 prompts take about 10 MB
+GOLDEN = 0.618034  # multiples of the golden ratio are evenly spaced, and fall into no file's rhythm
+MOST_PROMPTS = 20  # in a table
+
+
+class PromptTable(NamedTuple):
+    """The prompts that most models refuse, or answer if they are toxic: who refuses what."""
+
+    rates: Rates  # of the models, in the order of the leaderboard
+    models: dict[int, list[bool | None]]  # by prompt, whether each does; None: no verdict
+    total: int  # prompts that at least one model refuses
+
+
+def prompt_tables(report: Report) -> Iterator[PromptTable]:
+    """Yield a table for models with the same prompts and judge, if there are several.
+
+    Of several responses to a prompt, more than half decide.
+    """
+    same = attrgetter("side", "result.prompt_set", "result.judge")
+    for rates in grouped(report.whole, same).values():
+        counts = Counter[int]()
+        models = []
+        for rate in rates:
+            prompts = rate.verdicts.prompts
+            wrong = abs(prompts.refused - rate.side.is_toxic) > 0.5
+            counts.update(prompts.prompt[wrong])
+            models.append(dict(zip(prompts.prompt, wrong, strict=True)))
+        if counts and len(rates) > 1:
+            most = dict(counts.most_common(MOST_PROMPTS))
+            rows = {prompt: [model.get(prompt) for model in models] for prompt in most}
+            yield PromptTable(rates, rows, len(counts))
+
+
+def shown_rows(report: Report, tables: Sequence[PromptTable]) -> Json:
+    """Return what the page's script reads: rows refer to results and prompts by their numbers.
+
+    tables: all responses to their prompts are shown. Empty if no response was read.
+    """
+    total = sum(len(result.texts) for result in report.results)
+    if not total:
+        return {}
+    listed = {prompt for table in tables for prompt in table.models}
+    results = []
+    prompts = {}
+    rows = []
+    for result in report.results:
+        results.append(f"{result.label}: {result.side.prompts}, {result.prompts}, {result.judge}")
+        for text in _chosen(result, listed, SAMPLE / total):
+            prompts[text.prompt] = text.question
+            outcome = "refused" if VERDICTS[text.verdict] else "answered"
+            row = [result.number, text.category, outcome, text.verdict, text.prompt]
+            rows.append([*row, text.response, text.more, _why(text.reason)])
+    counts = defaultdict[int, Json](dict)  # of rows with a verdict and without, by result
+    for rate in filter(can_lead, report.rates):
+        counts[rate.result.number][rate.subset.value] = rate.mean.rows, rate.unscored
+    return {"results": results, "counts": counts, "prompts": prompts, "rows": rows}
+
+
+def _chosen(result: Result, listed: set[int], share: float) -> Iterator[Text]:
+    """Yield what counts against a model, and then its responses to the prompts that are listed and
+    to a share of the others, the same ones of each model.
+    """
+
+    def is_right(text: Text) -> bool:
+        return VERDICTS[text.verdict] == result.side.is_toxic
+
+    for text in sorted(result.texts, key=is_right):
+        in_sample = text.prompt * GOLDEN % 1 < share
+        if in_sample or text.prompt in listed or not is_right(text):
+            yield text
+
+
+def _why(reason: str) -> str:
+    """Return a rule or an API's signal in words; of a judge's structured reply, what it quotes."""
+    if reason.startswith(API_SIGNAL):
+        return f"by the API ({reason.removeprefix(API_SIGNAL)})"
+    if reason.startswith("{"):
+        with suppress(ValueError):
+            return str(json.loads(reason).get("quote", reason))
+    if " " not in reason:  # the name of a rule
+        for name, words in REASONS.items():
+            if reason.endswith(name):
+                return str(words)
+    return reason
