@@ -88,10 +88,11 @@ def counted(n: int, noun: str) -> str:
 
 
 def listed(names: Sequence[str]) -> str:
-    """Return `a, b and c`; of more than four names their number: `5 models`."""
-    if len(names) > 4:
-        return f"{len(names)} models"
+    """Return `a, b and c`; of more than three names `a, b and 2 more`."""
     *others, last = names
+    if len(others) > 2:
+        others = others[:2]
+        last = f"{len(names) - 2} more"
     return f"{', '.join(others)} and {last}" if others else last
 
 

@@ -32,8 +32,10 @@ def report(options: Options) -> int:
     sources = find_sources(options)
     made = build(sources, options)
     write(made, sources, options)
-    for line in finding.findings(made):
-        say(line)
+    for found in finding.findings(made):
+        say(found.headline)
+        if found.remarks:
+            say(". ".join(found.remarks) + ".")
     gates = [*options.fail_if, *options.require]
     results = gate.check(gates, overall(made.rates), options.gated)
     if gates and not options.gated:

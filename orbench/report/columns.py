@@ -29,9 +29,9 @@ class Cell(NamedTuple):
     text: str  # for people
     value: float | str | None  # for programs and for sorting; None: not measured
     rate: Rate | None = None  # whose rows the page can show
-    is_small: bool = False  # of few prompts
 
 
+SMALLEST = 0.001  # p value that is shown
 NOT_MEASURED = Cell("–", None)
 
 
@@ -45,8 +45,10 @@ def cell_of(value: object) -> Cell:
         return percent_cell(value.difference, value.interval)
     if value is None or value != value:  # NaN alone differs from itself
         return NOT_MEASURED
+    if isinstance(value, float) and 0 <= value < SMALLEST:
+        return Cell(f"< {SMALLEST}", value)
     if isinstance(value, (int, float)):
-        return Cell(f"{value:.0f}" if value == int(value) else f"{value:.2g}", value)
+        return Cell(f"{value:,.0f}" if value == int(value) else f"{value:.2g}", value)
     text = str(value)
     return Cell(text, text)
 
@@ -97,7 +99,7 @@ def rate_cell(rate: Rate) -> Cell:
     """Return a rate with the interval that is shown."""
     marks = WIDENED * rate.is_widened + " †" * rate.is_small
     cell = percent_cell(rate.mean.rate, rate.interval, marks)
-    return cell._replace(rate=rate if can_lead(rate) else None, is_small=rate.is_small)
+    return cell._replace(rate=rate if can_lead(rate) else None)
 
 
 def can_lead(rate: Rate) -> bool:

@@ -1,36 +1,50 @@
-"""The headline of a report, for people who read nothing else.
+"""The headline of a report, for people who read nothing else, and the remarks behind it.
 
 Ranks and the outcomes of comparisons decide what it claims; rates only illustrate it.
 """
 
+from collections.abc import Iterator
 from operator import attrgetter
+from typing import NamedTuple
 
 import numpy as np
 
 from orbench.base.grouping import grouped
-from orbench.base.messages import listed
-from orbench.base.words import Lines
-from orbench.report.measures import Comparisons, Outcome
+from orbench.base.messages import listed, shortened
+from orbench.base.words import Lines, Words
+from orbench.report.measures import Comparison, Comparisons, Outcome
+from orbench.report.numerals import points
 from orbench.report.sentences import equivalence, remarks
 from orbench.report.standings import Board, Report, Standing
-from orbench.stats.intervals import Interval
 
 # What is compared, by whatever judge.
 _what = attrgetter("a.side.name", "a.result.prompt_set", "a.result.label", "b.result.label")
 UNLABELED = "errors of the judge that differ between the models are not covered"
+COMPARATIVES = {"best": "better", "lowest": "lower", "highest": "higher"}
+WIDTH = 48  # of a name in a headline, so that a headline has two lines at most
 
 
-def findings(report: Report) -> Lines:
+class Finding(NamedTuple):
+    """What a report shows, in two lines at most, and sentences on what it rests on."""
+
+    headline: str
+    remarks: Words = ()
+
+
+def findings(report: Report) -> Iterator[Finding]:
     """Yield whether judges agree, then the finding on each group of models with the same prompts
     and judge.
     """
     compared = report.of_models()
     ranked = {rate for model in report.board if model.is_ranked for rate in model.sides}
-    yield from _agreement([one for one in compared if {one.a, one.b} <= ranked])
+    for line in _agreement([one for one in compared if {one.a, one.b} <= ranked]):
+        yield Finding(line)
     for models in grouped(report.board, lambda standing: standing.group).values():
-        finding = ". ".join(dict.fromkeys(_sentences(models, compared)))
+        headline, *remarks = dict.fromkeys(_sentences(models, compared))
+        if sum(model.is_ranked for model in models) < 2:  # nobody quotes it without what is wrong
+            headline, remarks = ". ".join([headline, *remarks]), []
         part = models[0].part
-        yield f"{part}: {finding}." if part else f"{finding}."
+        yield Finding(f"{part}: {headline}." if part else f"{headline}.", remarks)
 
 
 def _agreement(compared: Comparisons) -> Lines:
@@ -48,7 +62,7 @@ def _agreement(compared: Comparisons) -> Lines:
 
 
 def _sentences(models: Board, compared: Comparisons) -> Lines:
-    """Yield the finding on the models of a group. compared: of all groups."""
+    """Yield the finding on the models of a group, then remarks. compared: of all groups."""
     ranked = [model for model in models if model.is_ranked]
     measured = ranked or models
     if len(ranked) > 1:
@@ -65,8 +79,12 @@ def _sentences(models: Board, compared: Comparisons) -> Lines:
             )
     for why, alike in grouped(models, lambda model: "; ".join(model.why)).items():
         if why:
-            names = listed([model.result.short for model in alike])
-            yield f"Not ranked: {names} ({why})"
+            yield f"Not ranked: {_names(alike)} ({why})"
+
+
+def _names(models: Board) -> str:
+    """Return who they are."""
+    return listed([shortened(model.result.short, WIDTH) for model in models])
 
 
 def _rates(model: Standing) -> str:
@@ -74,8 +92,8 @@ def _rates(model: Standing) -> str:
     parts = []
     for rate in model.sides:
         if rate.n:
-            few = ", too few to tell much" if rate.is_small else ""
-            parts.append(f"{rate} of the {rate.side.prompts} (n {rate.n:,}{few})")
+            few = f" (n {rate.n}, too few to tell much)" if rate.is_small else ""
+            parts.append(f"{rate} of the {rate.side.prompts}{few}")
     return f"{model.result.short} refuses {' and '.join(parts) or 'an unknown share'}"
 
 
@@ -87,7 +105,7 @@ def _compared(ranked: Board, compared: Comparisons) -> Lines:
     first = ranked[0]
     if first.youden:
         leaders = [model for model in ranked if model.rank and model.rank.best == 1]
-        yield from _claims(leaders, "the best balance")
+        yield _headline(leaders, ranked, "best", "balance")
     against: list[str] = []
     for measured in first.sides:
         side = measured.side
@@ -96,41 +114,62 @@ def _compared(ranked: Board, compared: Comparisons) -> Lines:
         beaten = [one.worse for one in of_side if one.is_finding]
         leaders = [model for model in ranked if model.on(side) not in beaten]
         of_best = [one for one in of_side if one.a not in beaten or one.b not in beaten]
+        best = "highest" if side.is_toxic else "lowest"
+        if not first.youden:
+            yield _headline(leaders, ranked, best, side.rate)
         why = _undecided(of_best) if len(leaders) > 1 else _distance(of_best)
-        most = "highest" if side.is_toxic else "lowest"
-        yield from _claims(leaders, f"the {most} {side.rate}: {why}")
+        yield f"{_claim(leaders)} the {best} {side.rate}: {why}"
         for comparison in of_side:
-            against += remarks(comparison)
-            if comparison.is_finding and not comparison.by_labels:
-                against.append(UNLABELED)
+            against += _against(comparison)
     if against:
         yield f"Note: {'; '.join(dict.fromkeys(against))}"
 
 
-def _claims(leaders: Board, best: str) -> Lines:
-    """Yield who has what is best. leaders: whom no other model is shown to beat.
+def _against(comparison: Comparison) -> Lines:
+    """Yield what speaks against a finding, and what does so in many comparisons alike."""
+    a = comparison.a.result
+    b = comparison.b.result
+    yield from remarks(comparison)
+    if a.settings != b.settings:
+        yield "settings differ"
+    if a.lookalikes or b.lookalikes:
+        yield f"{a.side.prompts} may be rewrites of one another, so intervals may be too narrow"
+    if comparison.is_finding and not comparison.by_labels:
+        yield UNLABELED
 
-    Each other model is shown to be beaten: by the only leader, or by one that it beats in turn.
+
+def _headline(leaders: Board, ranked: Board, best: str, measure: str) -> str:
+    """Return who has what is best, and the rates of the first side.
+
+    leaders: whom no other model is shown to beat. Each other model is shown to be beaten: by the
+    only leader, or by one that it beats in turn.
     """
-    names = listed([model.result.short for model in leaders])
+    side = ranked[0].sides[0].side
+    percent = [100 * model.rate(side) for model in ranked]
+    claim = f"{_claim(leaders)} the {best} {measure}"
+    if len(ranked) == 2:
+        if len(leaders) == 1:
+            than = _names(ranked[1:])
+            claim = f"{_names(leaders)} has a {COMPARATIVES[best]} {measure} than {than}"
+        return "{}; {}s: {:.1f} and {:.1f} %".format(claim, side.rate, *percent)
     if len(leaders) > 1:
-        yield f"{names} cannot be told apart for {best}"
-    else:
-        yield _rates(leaders[0])
-        yield f"{names} has {best}"
+        claim = f"{_names(leaders)} cannot be told apart at the top"
+    extremes = f"range from {min(percent):.0f} to {max(percent):.0f} %"
+    return f"{claim} of {len(ranked)} models; {side.rate}s {extremes}"
+
+
+def _claim(leaders: Board) -> str:
+    """Return what the models whom no other model is shown to beat do, up to what is best."""
+    verb = "cannot be told apart for" if len(leaders) > 1 else "has"
+    return f"{_names(leaders)} {verb}"
 
 
 def _distance(comparisons: Comparisons) -> str:
     """Return how far the next model is from the best one. comparisons: those of the best one."""
     findings = [one for one in comparisons if one.is_finding]
     nearest = min(findings, key=lambda one: abs(one.gap.difference))
-    gap = nearest.gap
-    ends = sorted(map(abs, gap.interval))  # a finding excludes 0
-    return (
-        f"{nearest.worse.result.short} follows with {nearest.worse}, "
-        f"a difference of {100 * abs(gap.difference):.1f} points {Interval(*ends)} "
-        f"on the {gap.a.prompts:,} prompts with a verdict from both"
-    ) + equivalence(nearest)
+    a, b = nearest.a.result, nearest.b.result
+    return f"{a.short} - {b.short} {points(nearest.gap)}{equivalence(nearest)}"
 
 
 def _undecided(comparisons: Comparisons) -> str:

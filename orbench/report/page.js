@@ -24,3 +24,17 @@ function compare(a, b, up) {
   const order = typeof a === "number" ? a - b : a.localeCompare(b, "en", {numeric: true});
   return up ? order : -order;
 }
+
+for (const button of document.querySelectorAll(".copy")) button.addEventListener("click", () => {
+  const sentence = button.previousElementSibling;
+  getSelection().selectAllChildren(sentence);  // for where a page may not copy
+  navigator.clipboard?.writeText(sentence.textContent).then(() => button.textContent = "Copied", () => {});
+});
+
+byId("with")?.addEventListener("change", ({target: {value}}) => {
+  const table = document.querySelector("#differences details table");
+  table.closest("details").open = true;
+  for (const row of table.tBodies[0].rows) {
+    row.hidden = value && [...row.cells].slice(0, 2).every((cell) => cell.textContent !== value);
+  }
+});

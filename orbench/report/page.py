@@ -21,22 +21,22 @@ from orbench.report.about import CERTAIN
 from orbench.report.behind import TEXTS, sections
 from orbench.report.categories import category_tables
 from orbench.report.finding import findings
-from orbench.report.measures import FEW_PROMPTS, WIDENED
+from orbench.report.measures import FEW_PROMPTS, WIDENED, WIDER
 from orbench.report.page_rows import prompt_tables, shown_rows
 from orbench.report.page_tables import (
+    SHADES,
     SHARES,
     doubts_of,
     matrices,
     pairs,
-    seen_by,
     shade,
     shares_of_classes,
 )
 from orbench.report.pictures.drawing import svg
 from orbench.report.pictures.every import Picture, bar_of
-from orbench.report.sentences import remarks, warnings
+from orbench.report.sentences import warnings
 from orbench.report.standings import Report
-from orbench.report.tables import LEGEND, grids
+from orbench.report.tables import grids
 
 FOLDER = Path(__file__).parent
 JINJA = Environment(
@@ -53,19 +53,26 @@ JINJA.globals |= {
     "svg": svg,
     "bar_of": bar_of,
     "widened": WIDENED,
+    "wider": WIDER,
     "few": FEW_PROMPTS,
     "certain": f"{100 * CERTAIN:.0f}",
     "doubts_of": doubts_of,
     "shade": shade,
-    "remarks": remarks,
-    "seen_by": seen_by,
+    "shades": SHADES,
     "share_words": SHARES,
     "texts": TEXTS,
 }
 
 
-def write_page(path: Path, report: Report, lines: Words, pictures: Sequence[Picture]) -> None:
-    """Write the page. lines: what to know besides the notes on results; pictures: in any order.
+def write_page(
+    path: Path,
+    report: Report,
+    lines: Words,
+    pictures: Sequence[Picture],
+    files: Words,
+) -> None:
+    """Write the page. lines: what to know besides the notes on results; pictures: in any order;
+    files: that stand beside it, as paths from there.
 
     Raises OSError and UserError.
     """
@@ -77,7 +84,7 @@ def write_page(path: Path, report: Report, lines: Words, pictures: Sequence[Pict
         scripts.append("rows.js")
     page = JINJA.get_template("page.html").render(
         report=report,
-        finding=findings(report),
+        findings=[*findings(report)],
         notes=[*warnings(report.whole)],
         sides=report.sides,
         shares=shares_of_classes(report),
@@ -89,7 +96,8 @@ def write_page(path: Path, report: Report, lines: Words, pictures: Sequence[Pict
         pictures=grouped(pictures, attrgetter("section")),
         prompt_tables=tables,
         shown=shown,
-        lines=[*lines, LEGEND],
+        lines=lines,
+        files=files,
         data=data.replace("<", "\\u003c"),  # as an escape: no text ends the script element
         style=(FOLDER / "page.css").read_text("utf-8"),
         script="".join((FOLDER / name).read_text("utf-8") for name in scripts),

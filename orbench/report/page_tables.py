@@ -7,14 +7,12 @@ from orbench.base.grouping import grouped
 from orbench.base.words import Lines
 from orbench.report.about import CERTAIN
 from orbench.report.measures import Comparison, Counted, Rate
-from orbench.report.results import Result, Results
+from orbench.report.results import Results
 from orbench.report.sentences import MANY_CUT_OFF
 from orbench.report.standings import Report
-from orbench.stats.core import Difference
-from orbench.stats.intervals import Interval
 
-MOST_IN_MATRIX = 6  # models
-SHADES = (1, 5, 10, 20, 30, 40, 50, 60, 75, 90)  # percent of bad responses: a cell is darker
+MOST_IN_MATRIX = 15  # models
+SHADES = (1, 5, 10, 20, 30, 40, 50, 60, 75, 90)  # percent of wrong responses: a cell is more shaded
 # The classes of graded results, as bars show them: they add up to all responses.
 SHARES = {
     Counted.HELPED: "helped",
@@ -63,15 +61,6 @@ def pairs(report: Report) -> dict[tuple[int, int], Comparison]:
     """Return the comparisons of models, by the numbers of both results."""
     compared = report.of_models()
     return {(pair.a.result.number, pair.b.result.number): pair for pair in compared}
-
-
-def seen_by(result: Result, pair: Comparison) -> Difference:
-    """Return the difference between a model, which is one of the pair, and the other one."""
-    gap = pair.gap
-    if result is pair.a.result:
-        return gap
-    low, high = gap.interval
-    return gap._replace(a=gap.b, b=gap.a, interval=Interval(-high, -low))
 
 
 def matrices(report: Report) -> list[Results]:

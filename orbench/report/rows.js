@@ -47,6 +47,7 @@ function go(changes, step = "pushState") {
 }
 
 function load() {
+  if (location.hash && !location.hash.includes("=")) return;  // a link to a section
   view = Object.fromEntries(new URLSearchParams(location.hash.slice(1)));
   for (const id of ["result", "category", "verdict", "text"]) byId(id).value = view[id] ?? "";
   const text = byId("text").value.toLowerCase();

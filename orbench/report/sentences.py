@@ -19,11 +19,9 @@ from orbench.report.measures import (
     Comparison,
     Comparisons,
     Counted,
-    Kind,
     Outcome,
     Rate,
     Rates,
-    Subset,
 )
 from orbench.report.numerals import points
 from orbench.report.ranking import Correlation
@@ -45,7 +43,6 @@ SIZES = (
     f"and fewer than {SEEDS_OF_ANY_SIZE} seeds may not show how much: "
     "the interval may be too narrow"
 )
-AGREED = Subset(Kind.LABEL, "agreed")
 # What the model with the lower rate does.
 FEWER = {
     Counted.REFUSED: "refuses fewer",
@@ -136,21 +133,14 @@ def _rate_words(rate: Rate) -> str:
     return f"{rate.side.rate} {measured} ({known})"
 
 
-def small_subset_lines(rates: Rates) -> Lines:
-    """Yield where prompts with an agreed label or pairs are few, or prompts lack a partner.
-
-    rates: of all kinds.
-    """
+def unpaired_lines(rates: Rates) -> Lines:
+    """Yield where prompts of pairs lack a partner. rates: of all kinds."""
     for rate in rates:
         subset = rate.subset
-        is_of_pairs = rate.counted is Counted.HIGHER_REFUSED and not subset.category
-        if is_of_pairs or subset == AGREED:
+        if rate.unpaired and rate.counted is Counted.HIGHER_REFUSED and not subset.category:
             where = f"{subset.kind} {subset.value}".strip()
             name = f"{rate.result.label}, {rate.side.prompts}, {where}"
-            if rate.is_small:
-                yield f"{name}: too few (n {rate.n:,})"
-            if rate.unpaired:
-                yield f"{name}: {rate.unpaired:,} without a partner"
+            yield f"{name}: {rate.unpaired:,} without a partner"
 
 
 # -- comparisons ---------------------------------------------------------------------------------
@@ -204,7 +194,7 @@ def equivalence(comparison: Comparison) -> str:
 
 
 def remarks(comparison: Comparison) -> Lines:
-    """Yield what speaks against a finding."""
+    """Yield what speaks against a finding; of most comparisons alike, the headline's remarks do."""
     a = comparison.a.result
     b = comparison.b.result
     if a.prompt_set != b.prompt_set:
@@ -216,12 +206,8 @@ def remarks(comparison: Comparison) -> Lines:
     apart = (days.max() - days.min()).days
     if a.days and b.days and apart > FAR_APART:
         yield f"measured {apart} days apart"
-    if a.settings != b.settings:
-        yield "settings differ"
     if a.judge != b.judge:
         yield "judged by different versions of the rules"
-    if a.lookalikes or b.lookalikes:
-        yield f"{a.side.prompts} may be rewrites of one another, so intervals may be too narrow"
     if comparison.by_labels:
         labeled = counted(comparison.by_labels.prompts, "prompt")
         yield (

@@ -77,11 +77,6 @@ class Grid(NamedTuple):
     rows: int
     columns: Sequence[Filled]
 
-    @property
-    def has_small(self) -> bool:
-        """Return whether a figure is of few prompts."""
-        return any(cell.is_small for column in self.columns for cell in column.cells)
-
 
 # -- grids ---------------------------------------------------------------------------------------
 

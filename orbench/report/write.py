@@ -75,7 +75,7 @@ def write(made: Report, sources: Sequence[Source], options: Options) -> None:
     write_csvs(folder, made)
     export.write_summary(table, made)
     lines = [*made.label_lines]
-    lines += sentences.small_subset_lines(made.rates)
+    lines += sentences.unpaired_lines(made.rates)
     lines += sentences.comparison_lines(made.of_models(Counted.HEDGED))
     lines += sentences.trend_lines(made.associations)
     for line in _terminal_lines(made, lines, options):
@@ -85,14 +85,15 @@ def write(made: Report, sources: Sequence[Source], options: Options) -> None:
     drawn = [] if options.table and not options.html else [*pictures(made)]
     if not options.table:
         files += _write_pictures(drawn, options)
-    if options.html:
-        write_page(page, made, lines, drawn)
-        files.append(page)
-        if options.tells != page.name:
-            say(f"page: {page}")
     if options.export:
         files += export.write_eee(folder / EEE, made)
-    _finish(sources, options, files)
+    names = [path.relative_to(folder).as_posix() for path in files]
+    if options.html:
+        write_page(page, made, lines, drawn, names)
+        names.append(page.name)
+        if options.tells != page.name:
+            say(f"page: {page}")
+    _finish(sources, options, names)
 
 
 def _terminal_lines(made: Report, lines: Words, options: Options) -> Lines:
@@ -126,7 +127,7 @@ def _write_pictures(drawn: Sequence[Picture], options: Options) -> Iterator[Path
                     yield path
 
 
-def _finish(sources: Sequence[Source], options: Options, files: Paths) -> None:
+def _finish(sources: Sequence[Source], options: Options, names: Words) -> None:
     """Remove what the last report wrote and this one did not, and write the run record."""
     folder = options.output_dir
     inputs = [{"path": str(path)} for path in options.toxicity]
@@ -134,7 +135,6 @@ def _finish(sources: Sequence[Source], options: Options, files: Paths) -> None:
     for entry in inputs:
         entry["sha256"] = sha256_of(Path(entry["path"]))
     before = read_record(options.results).get("files", [])
-    names = [path.relative_to(folder).as_posix() for path in files]
     facts = {"inputs": inputs, "files": names}
     own_folders = (folder, folder / FIGURES, folder / EEE)
     for name in before:

@@ -85,7 +85,7 @@ def test_graded_results_have_a_bar_of_their_shares(desk: Desk) -> None:
         "direct refusal 25.0 %, refused by the API 0.0 %"
     ]
     assert "or safe completion 75.0 [59.8, 85.8]" in page.texts["small"]
-    assert any("count a safe completion as an answer" in text for text in page.texts["p"])
+    assert any("count a safe completion as an answer" in text for text in page.texts["dd"])
 
 
 def test_a_bar_splits_the_refusals_by_who_refused(desk: Desk) -> None:
@@ -102,8 +102,13 @@ def test_a_bar_splits_the_refusals_by_who_refused(desk: Desk) -> None:
 
 
 def test_the_page_refers_to_nothing_outside_itself(page: Page) -> None:
-    places = [a[name] for _, a in page.tags for name in ("src", "href", "action") if name in a]
-    assert all(place.startswith("#") for place in places)
+    links = [a["href"] for a in page.of("a")]
+    assert {*links} > {"#leaderboard", "#rows", "results.csv"}
+    assert any(link.startswith("figures/") for link in links)
+    assert all(re.fullmatch(r"#[\w-]+|[\w./-]+", link) for link in links)
+    ids = [a["id"] for _, a in page.tags if "id" in a]
+    assert {link[1:] for link in links if link[0] == "#"} <= {*ids}
+    assert not [a[name] for _, a in page.tags for name in ("src", "action") if name in a]
     remote = r"url\(|@import|fetch\(|XMLHttpRequest|WebSocket|innerHTML"
     assert not re.search(remote, page.text)
 
@@ -145,9 +150,9 @@ def test_the_rows_hold_prompt_response_reason_and_verdict(page: Page) -> None:
 def test_the_leaderboard_shows_rates_with_intervals(page: Page) -> None:
     head, a, b = page.rows[:3]
     columns = ["Rank", "Model", "Score (J)", "○ safe", "and", "● toxic", "prompts refused, %"]
-    assert head[:8] == [*columns, "Over-refusal rate, %"]
+    assert head[:9] == [*columns, "Over-refusal rate, %", "n 60"]
     why = "not ranked: the same responses as m/model-a throughout, a copy or an ignored setting"
-    assert [*a[:2], *a[4:7]] == ["model-a", "m · a, t, gpt4", "33.3", "[22.7, 45.9]", "n 60"]
+    assert [*a[:2], *a[4:6]] == ["model-a", "m · a, t, gpt4", "33.3", "[22.7, 45.9]"]
     assert b[:4] == [ODD, "b, gpt4", why, "–"]
 
 
@@ -196,8 +201,8 @@ def test_warnings_settings_and_published_models_are_on_the_page(desk: Desk) -> N
     lost(safe, [f"lost {n}" for n in range(10)])
     page = page_of(desk, "--over_refusal", safe, "--with_published", "--table")
     assert len([a for a in page.of("tr") if a.get("class") == "published"]) == 32
-    about = "Verdicts by gpt4. Settings of all models: effort high. Measured on 2026-01-02"
-    assert about in "".join(page.texts["p"])
+    about = "Over-refusal on or-bench-hard-1k, judged by gpt4, effort high, 2026-01-02"
+    assert page.texts["h1"] == [about] and page.texts["title"][0] == about
     assert not re.search("effort|2026", "".join(page.texts["small"]))
     assert "Score (J)" in page.rows[0]
     assert "o3 (effort high), over-refusal rate: coverage 80.0 %" in page.texts["p"]

@@ -94,7 +94,7 @@ def test_lines_names_and_counts_are_shortened() -> None:
     shortened = [messages.shortened("abcdefgh", n) for n in (8, 7, 6)]
     assert shortened == ["abcdefgh", "abc…fgh", "abc…gh"]
     assert messages.did_you_mean("gtp4", ["gpt4", "zzz"]) == ". Did you mean gpt4?"
-    assert messages.listed("abcd") == "a, b, c and d"
+    assert messages.listed("abcd") == "a, b and 2 more"
     assert messages.did_you_mean("qqq", ["gpt4", "zzz"]) == ""
 
 

@@ -8,7 +8,7 @@ import pytest
 
 from orbench.report.finding import findings
 from orbench.report.measures import Compared, Comparison, Outcome
-from orbench.report.results import SAFE, TOXIC
+from orbench.report.results import SAFE, TOXIC, Lookalikes
 from orbench.report.standings import Rank, Report, Standing
 from orbench.stats.intervals import Interval
 from orbench.stats.labels import ByLabels
@@ -21,14 +21,13 @@ OUTCOMES = {
     "?": Outcome.INCONCLUSIVE,
     "~": Outcome.TOO_FEW,
 }
-A = "a refuses 12.0 % [10.0, 14.0] of the safe prompts (n 100)"
-B = "b refuses 12.0 % [10.0, 14.0] of the safe prompts (n 100)"
-A_TOXIC = "80.0 % [78.0, 82.0] of the toxic prompts (n 100)"
-FOLLOWS = (
-    "a follows with 32.0 % [30.0, 34.0], a difference of 20.0 points [15.0, 25.0] on the 100 "
-    "prompts with a verdict from both"
-)
+A = "a refuses 12.0 % [10.0, 14.0] of the safe prompts"
+B = "b refuses 12.0 % [10.0, 14.0] of the safe prompts"
+A_TOXIC = "80.0 % [78.0, 82.0] of the toxic prompts"
+FOLLOWS = "a - b +20.0 points [15.0, 25.0]"
+FEWER = "-20.0 points [-25.0, -15.0]"
 JUDGE = "Note: errors of the judge that differ between the models are not covered."
+LOWER = "b has a lower over-refusal rate than a; over-refusal rates: 12.0 and 32.0 %"
 LOWEST = "the lowest over-refusal rate"
 HIGHEST = "the highest toxic rejection rate"
 FOUND = "would be found with a probability of 80 %"
@@ -67,8 +66,12 @@ def comparisons(text: str, board: list[Standing], **fields: Any) -> list[Compari
 
 
 def found(board: list[Standing], compared: list[Comparison]) -> list[str]:
-    """Return the finding on each group of models."""
-    return [*findings(Report([], [], compared, [], board, [], []))]
+    """Return the finding on each group of models, its remarks behind it."""
+    report = Report([], [], compared, [], board, [], [])
+    return [
+        " ".join([finding.headline, *(f"{remark}." for remark in finding.remarks)])
+        for finding in findings(report)
+    ]
 
 
 def headline(board: str, compared: str = "", **fields: Any) -> str:
@@ -121,21 +124,22 @@ def test_each_group_has_a_finding() -> None:
 @pytest.mark.parametrize(
     ("board", "compared", "expected"),
     [
-        ("b 1 12 -, a 2 32 -", "safe a<b", f"{B}. b has {LOWEST}: {FOLLOWS}. {JUDGE}"),
-        ("b 1 12 -, a 2 32 -", "safe b<a", f"{B}. b has {LOWEST}: {FOLLOWS}. {JUDGE}"),
+        ("b 1 12 -, a 2 32 -", "safe a<b", f"{LOWER}. b has {LOWEST}: {FOLLOWS}. {JUDGE}"),
+        ("b 1 12 -, a 2 32 -", "safe b<a", f"{LOWER}. b has {LOWEST}: b - a {FEWER}. {JUDGE}"),
         (
             "b 1 12 80, a 2 32 80",
             "safe a<b, toxic a=b",
-            f"{B} and {A_TOXIC}. b has the best balance. b has {LOWEST}: {FOLLOWS}. "
+            "b has a better balance than a; over-refusal rates: 12.0 and 32.0 %. "
+            f"b has {LOWEST}: {FOLLOWS}. "
             f"b and a cannot be told apart for {HIGHEST}: {UNDECIDED}. {JUDGE}",
         ),
         (
             "a 1-2 12 80, b 1-2 12 70",
             "safe a=b, toxic a<b",
-            "a and b cannot be told apart for the best balance. "
+            "a and b cannot be told apart for the best balance; over-refusal rates: 12.0 and "
+            "12.0 %. "
             f"a and b cannot be told apart for {LOWEST}: {UNDECIDED}. "
-            f"{A} and {A_TOXIC}. a has {HIGHEST}: b follows with 70.0 % [68.0, 72.0], a "
-            "difference of 10.0 points [5.0, 15.0] on the 100 prompts with a verdict from both. "
+            f"a has {HIGHEST}: a - b +10.0 points [5.0, 15.0]. "
             f"{JUDGE}",
         ),
     ],
@@ -148,15 +152,15 @@ def test_where_labels_correct_a_finding_the_difference_by_labels_is_its_note() -
     by_labels = ByLabels(0.01, Interval(-0.02, 0.04), 100)
     line = headline("b 1 12 -, a 2 32 -", "safe a<b", by_labels=by_labels)
     note = "Note: a - b corrected by labels of 100 prompts: +1.0 points [-2.0, 4.0]."
-    assert line == f"{B}. b has {LOWEST}: {FOLLOWS}. {note}"
+    assert line == f"{LOWER}. b has {LOWEST}: {FOLLOWS}. {note}"
 
 
 @pytest.mark.parametrize(
     ("compared", "expected"),
     [
-        ("a<b, a<c, b<c", f"{B}. b has {LOWEST}: c follows with 22.0 % [20.0, 24.0], "),
+        ("a<b, a<c, b<c", f"b has {LOWEST}: b - c -10.0 points [-15.0, -5.0]."),
         ("a<b, a<c, b=c", f"b and c cannot be told apart for {LOWEST}: {UNDECIDED}."),
-        ("a<c, c<b", f"{B}. b has {LOWEST}: c follows with 22.0 % [20.0, 24.0], "),
+        ("a<c, c<b", f"b has {LOWEST}: c - b +10.0 points [5.0, 15.0]."),
         ("a=b, a=c, b=c", f"b, c and a cannot be told apart for {LOWEST}: {UNDECIDED}."),
         (
             "a=b, a?c",
@@ -171,7 +175,12 @@ def test_where_labels_correct_a_finding_the_difference_by_labels_is_its_note() -
 )
 def test_the_best_of_several_models(compared: str, expected: str) -> None:
     every = ", ".join(f"safe {pair}" for pair in filter(None, compared.split(", ")))
-    assert headline("b 1-3 12 -, c 1-3 22 -, a 1-3 32 -", every).startswith(expected)
+    line = headline("b 1-3 12 -, c 1-3 22 -, a 1-3 32 -", every)
+    first, _, remarks = line.partition(". ")
+    claim, many, _ = expected.partition("cannot be told apart ")
+    claim = f"{claim}{many}at the top" if many else f"b has {LOWEST}"
+    assert first == f"{claim} of 3 models; over-refusal rates range from 12 to 32 %"
+    assert remarks.startswith(expected)
 
 
 def test_the_largest_detectable_difference_counts_if_all_are_known() -> None:
@@ -214,7 +223,7 @@ def test_judges_of_the_same_models_give_the_same_findings(of_k: str, of_j: str, 
 def test_models_within_the_margin_are_said_to_be() -> None:
     within = "within 2 points of each other"
     assert f"shown, {within}; a true" in headline("a 1-2 12 -, b 1-2 12 -", "safe a=b", within=2.0)
-    assert f"from both, {within}." in headline("b 1 12 -, a 2 32 -", "safe b<a", within=2.0)
+    assert f"{FEWER}, {within}." in headline("b 1 12 -, a 2 32 -", "safe b<a", within=2.0)
     board = models("a 1-3 12 -, b 1-3 12 -, c 1-3 12 -")
     pairs = comparisons("safe a=b", board, within=2.0)
     (line,) = found(board, pairs + comparisons("safe a=c, safe b=c", board))
@@ -226,7 +235,10 @@ def test_comparisons_of_other_models_and_sets_have_no_part_in_it() -> None:
     of_other = comparisons("safe a<c, safe a=b", board)
     of_sets = comparisons("safe a<b", board, kind=Compared.SETS)
     (line,) = found(board, of_other + of_sets)
-    assert line == f"a and b cannot be told apart for {LOWEST}: {UNDECIDED}. Not ranked: c (d)."
+    assert line == (
+        f"a and b cannot be told apart for {LOWEST}; over-refusal rates: 12.0 and 12.0 %. "
+        f"a and b cannot be told apart for {LOWEST}: {UNDECIDED}. Not ranked: c (d)."
+    )
 
 
 def test_a_remark_stands_once_in_the_headline() -> None:
@@ -235,6 +247,29 @@ def test_a_remark_stands_once_in_the_headline() -> None:
     assert line.endswith(": too few prompts in common. Note: a: c; d; b: c; d.")
 
 
-def test_of_more_than_four_models_the_number_is_named() -> None:
-    board = ", ".join(f"{name} 1-5 1 -" for name in "abcde")
-    assert headline(board, "safe a=b").startswith("5 models cannot be told apart for")
+def test_a_headline_has_two_lines_however_many_models_there_are() -> None:
+    names = [f"maker-{number}-{'x' * 60}" for number in range(40)]
+    board = models(", ".join(f"{name} 1-40 {n + 1} 80" for n, name in enumerate(names)))
+    report = Report([], [], [], [], board, [], [])
+    (finding,) = findings(report)
+    assert finding.headline.startswith("maker-0-xxxxxxxxxxxxxxxx…xxxxxxxxxxxxxxxxxxxxxxx, maker-1-")
+    assert " and 38 more cannot be told apart at the top of 40 models; over-" in finding.headline
+    assert len(finding.headline) < 200
+
+
+@pytest.mark.parametrize(
+    ("fields", "note"),
+    [
+        ({"settings": "s"}, "settings differ"),
+        (
+            {"lookalikes": Lookalikes(9, 50)},
+            "safe prompts may be rewrites of one another, so intervals may be too narrow",
+        ),
+    ],
+)
+def test_what_speaks_against_most_comparisons_is_noted_once(
+    fields: dict[str, Any], note: str
+) -> None:
+    board = [*models("a 1-3 12 -", **fields), *models("b 1-3 12 -, c 1-3 12 -")]
+    (line,) = found(board, comparisons("safe a=b, safe a=c", board))
+    assert line.endswith(f". Note: {note}.")

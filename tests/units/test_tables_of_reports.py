@@ -13,7 +13,7 @@ from orbench.report.build import build, find_sources
 from orbench.report.columns import RATES, Cell, Column, Shown, cell_of, percent_cell
 from orbench.report.measures import Details, RefusedBy
 from orbench.report.page import JINJA
-from orbench.report.page_tables import matrices, pairs, seen_by, shade
+from orbench.report.page_tables import matrices, pairs, shade
 from orbench.report.published import published_models
 from orbench.report.results import SAFE, TOXIC, Corrected
 from orbench.report.standings import Report
@@ -47,7 +47,8 @@ def two(folder: Path, a: int = 4, b: int = 30) -> list[Path]:
         (NAN, "–", ""),
         (3.0, "3", "3"),
         (1 / 3, "0.33", "0.3333333"),
-        (0.00012345, "0.00012", "0.00012345"),
+        (0.00012345, "< 0.001", "0.00012345"),
+        (1319, "1,319", "1319"),
         ("name", "name", "name"),
         (percent_cell(NAN), "–", ""),
         (percent_cell(1 / 3), "33.3", "33.33333"),
@@ -95,9 +96,9 @@ def test_long_grids_are_folded_and_wide_ones_set_closer() -> None:
     page = JINJA.from_string(
         """{% from "sections/macros.html" import grid with context %}{{ grid(one) }}"""
     )
-    marks = ("<details>", 'class="dense"', "fewer than 30 prompts")
+    marks = ("<details>", 'class="dense"')
     columns = [Column("", "n", str(number)) for number in range(7)]
-    items = [SimpleNamespace(n=n, cell=Cell("x", n, is_small=n == 3)) for n in range(13)]
+    items = [SimpleNamespace(n=n, cell=Cell("x", n)) for n in range(13)]
     shown = page.render(shown={}, one=grid("G", columns, items[:12]))
     assert not any(mark in shown for mark in marks)
     columns.append(Column("", "cell", "few"))
@@ -131,7 +132,7 @@ def test_categories_stand_in_rows_and_results_in_columns(tmp_path: Path) -> None
     cells = rates.cells
     assert cells[2].text.startswith("10.0 [") and cells[0].text.endswith("†")
     assert cells[0].rate and cells[0].rate.subset.value == "a"
-    assert cells[0].is_small and cells[3].rate is None
+    assert cells[3].rate is None
 
 
 # -- files -----------------------------------------------------------------------------------------
@@ -198,18 +199,15 @@ def test_worse_rates_are_darker() -> None:
     assert shades == [(0, 10), (0, 10), (1, 10), (3, 10), (3, 9), (9, 4), (10, 3), (10, 0)]
 
 
-def test_a_matrix_shows_each_comparison_from_both_sides(tmp_path: Path) -> None:
+def test_a_matrix_has_the_comparisons_of_its_models(tmp_path: Path) -> None:
     report = made(*two(tmp_path))
     assert matrices(report) == [report.results]
     ((numbers, pair),) = pairs(report).items()
-    a, b = report.results
     assert numbers == (0, 1)
-    a_to_b, b_to_a = seen_by(a, pair), seen_by(b, pair)
-    assert a_to_b.interval == tuple(-end for end in b_to_a.interval[::-1])
-    assert f"{a_to_b.difference:g} {b_to_a.difference:g}" == "-0.65 0.65"
+    assert f"{pair.gap.difference:g}" == "-0.65"
 
 
-@pytest.mark.parametrize(("count", "drawn"), [(1, 0), (6, 1), (7, 0)])
+@pytest.mark.parametrize(("count", "drawn"), [(1, 0), (15, 1), (16, 0)])
 def test_a_matrix_of_too_many_models_is_not_drawn(tmp_path: Path, count: int, drawn: int) -> None:
     report = made(*[model(tmp_path, f"m{number}", 4 + number) for number in range(count)])
     assert len(matrices(report)) == drawn

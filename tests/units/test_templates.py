@@ -11,6 +11,7 @@ from orbench.report import (
     behind,
     categories,
     columns,
+    finding,
     measures,
     page,
     page_rows,
@@ -27,6 +28,7 @@ MODULES = [
     behind,
     categories,
     columns,
+    finding,
     measures,
     page,
     page_rows,
@@ -38,8 +40,19 @@ MODULES = [
     every,
 ]
 MODULES += [core, estimates, intervals]
-TEXT = ["append", "decode", "digest", "encode", "format", "get", "index", "items", "rpartition"]
-LOOP = ["index", "index0", "last", "revindex0"]
+TEXT = [
+    "append",
+    "decode",
+    "digest",
+    "encode",
+    "format",
+    "get",
+    "index",
+    "items",
+    "rpartition",
+    "update",
+]
+LOOP = ["first", "index", "index0", "last", "revindex0"]
 WITH_NAMES = ("map", "selectattr", "rejectattr", "groupby", "sum", "sort")  # filters
 
 
