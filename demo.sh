@@ -1,5 +1,6 @@
 #!/bin/sh
 # The five stages chained, on a small scale, in demo/; measure.py runs stages 4 and 5 and writes the page.
+# As it shows little, a second page follows: of 12 models, all invented.
 #
 #   sh demo.sh                          a small model on 40 hand-written prompts: stages 1 to 3 are
 #                                       scripted, stage 4 asks smollm2, a small model that runs on
@@ -12,12 +13,15 @@ cd "$root/demo"
 
 scripted=
 
-# Status 3: some rows failed and are in _failed.csv; continue. What scripted stages say is shown only
-# if they fail.
+quietly() { # what it says is shown only if it fails
+  python "$@" 2> stage.log || { cat stage.log >&2; return 1; }
+}
+
+# Status 3: some rows failed and are in _failed.csv; continue.
 stage() {
   echo "== $1${scripted:+, scripted}" >&2
   if [ -n "$scripted" ]; then
-    python "$root/$@" 2> stage.log || { cat stage.log >&2; return 1; }
+    quietly "$root/$@"
   else
     python "$root/$@" || { status=$?; [ $status -eq 3 ] || return $status; }
   fi
@@ -73,3 +77,10 @@ scripted=
 page=$(stage measure.py --model="$tested" --judge="$judge" --prompts="$safe" --toxic="$seeds" \
   --pairs --output_dir=. --overwrite "$@")
 echo "demo/$page"
+
+echo "== an example: the page of 12 models, all of them invented" >&2
+export PYTHONPATH="$root"
+quietly -m orbench.report.example --output_dir=example/results
+example=$(quietly "$root/response_checker/plot_results.py" --merged example/results --html \
+  --output_dir=example)
+echo "demo/${example%.csv}.html"
