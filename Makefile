@@ -9,6 +9,7 @@
 # make test:   set up, check, and run the tests.
 # make check:  lint, formatting, types and names in templates, in seconds.
 # make format: let ruff format the code and fix what it can.
+# make picture: README's picture of the page, docs/page.png; needs chromium.
 
 # PYTHON: the interpreter that creates .venv.
 PYTHON ?= $(shell command -v python3.11 || command -v python3)
@@ -38,7 +39,7 @@ OFF := 0 no No NO false False FALSE
 switch = $(if $(filter $(ON),$($1)),--$2,$(if $(filter-out $(OFF),$($1)),\
   $(error $1 is '$($1)'; set it to 1, or leave it out)))
 
-.PHONY: help demo measure prompts test check format
+.PHONY: help demo measure prompts test check format picture
 
 help:
 	@sed -n 's/^# \{0,1\}//p;/^$$/q' Makefile
@@ -105,3 +106,11 @@ format: .venv/group-test
 
 test: check
 	$(BIN)/python -m pytest
+
+# Of six invented models, 800 pixels wide at twice the resolution.
+picture: .venv/installed
+	@$(BIN)/python -m orbench.report.example --models=6 --output_dir=demo/picture/results
+	@$(BIN)/python response_checker/plot_results.py --merged demo/picture/results --html \
+	  --output_dir=demo/picture
+	@chromium --headless --no-sandbox --log-level=3 --hide-scrollbars --window-size=800,900 \
+	  --force-device-scale-factor=2 --screenshot=docs/page.png "file://$(CURDIR)/demo/picture/results.html"

