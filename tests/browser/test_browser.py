@@ -136,9 +136,19 @@ def test_a_rate_leads_to_its_rows_by_keyboard(opened: Opener) -> None:
     rate = page.locator(".board button.behind").first
     rate.press("Enter")
     assert page.evaluate(IN_ROWS)
+    assert "1,319 rows" in page.locator("#count").inner_text()
     page.keyboard.press("Tab")
     assert page.evaluate(IN_ROWS)
     assert articles(page)
+
+
+def test_a_heat_map_is_one_stop_of_the_tab_key(opened: Opener) -> None:
+    page = opened(12)
+    for table in page.locator("table.heat").all():
+        assert table.locator("button:not([tabindex='-1'])").count() == 1
+    rates = page.locator("table.heat").first.locator("button")
+    rates.first.press("ArrowRight")
+    assert rates.nth(1).evaluate("rate => rate === document.activeElement")
 
 
 def test_filters_leave_what_fits_and_the_address_keeps_them(opened: Opener) -> None:
