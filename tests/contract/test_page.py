@@ -149,7 +149,7 @@ def test_the_rows_hold_prompt_response_reason_and_verdict(page: Page) -> None:
 
 def test_the_leaderboard_shows_rates_with_intervals(page: Page) -> None:
     head, a, b = page.rows[:3]
-    columns = ["Rank", "Model", "Score (J)", "○ safe", "and", "● toxic", "prompts refused, %"]
+    columns = ["Rank", "Model", "Score (J)", "○", "safe and", "●", "toxic prompts refused, %"]
     assert head[:9] == [*columns, "Over-refusal rate, %", "n 60"]
     why = "not ranked: the same responses as m/model-a throughout, a copy or an ignored setting"
     assert [*a[:2], *a[4:6]] == ["model-a", "m · a, t, gpt4", "33.3", "[22.7, 45.9]"]
