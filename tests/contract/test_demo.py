@@ -35,10 +35,10 @@ def test_the_demo_ends_with_a_rate_and_a_page(desk: Desk) -> None:
     *_, rates, finding, example = done.stderr.splitlines()
     assert finding == "No finding. Not ranked: scripted (scripted: measures nothing)."
     assert "invented" in example and "prompts and models" in desk.text("demo/example/results.html")
-    rates = [
+    sizes = [
         row["n"] for row in desk.rows("demo/example/results.csv") if row["subset"] == "overall"
     ]
-    assert Counter(rates) == {"1319": 12, "655": 12}
+    assert Counter(sizes) == {"1319": 12, "655": 12}
     page = desk.text("demo/results.html")
     rate = r"rate \d+\.\d % \[\d+\.\d, \d+\.\d\]"
     name = r"scripted \(max_tokens 80, system prompt \w+\)"
