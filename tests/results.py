@@ -30,7 +30,7 @@ from orbench.stats.intervals import Interval
 from tests.conftest import write_csv
 
 ANSWER, DIRECT, INDIRECT = "direct_answer", "direct_refusal", "indirect_refusal"
-TEXTS = ("category", "tier", "refused_by", "api_category", "graded")
+TEXTS = ("response", "category", "tier", "refused_by", "api_category", "graded")
 LISTS = ("unranked", "cautions", "notes")
 NUMBERS = count()
 MARGIN = 0.02  # from a given rate to the ends of its interval
@@ -127,7 +127,13 @@ def result_of(given: Responses | None = None, number: int | None = None, **about
     every |= {"side": SAFE, "prompts": "p", "judge": "gpt4", "judge_any_version": "gpt4"}
     every |= {"certain": nan, "corrected": UNCORRECTED, "lookalikes": None, "unscored_known": True}
     model = about.get("model", f"m{number}")
-    every |= {"number": number, "model": model, "short": model, "file": f"{model}.csv"}
+    every |= {
+        "number": number,
+        "model": model,
+        "called": model,
+        "short": model,
+        "file": f"{model}.csv",
+    }
     every |= about
     if given is not None:
         is_toxic = np.full(len(given.prompt), every["side"].is_toxic)

@@ -38,6 +38,8 @@ def about(
     path = source.path
     tested = under_test(record)
     model = model_of(source, tested)
+    called = source.model or tested.label or tested.name
+    baseline = BASELINE if source.baseline else ""
     family = tested.family or family_of(model)
     by_judge = "answer_category" in table.columns
     judges = [one.get("id", "") for one in record.get("models", []) if by_judge]
@@ -50,7 +52,8 @@ def about(
     notes = record.get("notes", []) if record else [NO_RECORD]
     return About(
         file=str(path),
-        model=model + BASELINE if source.baseline else model,
+        model=model + baseline,
+        called=called + baseline,
         is_baseline=source.baseline,
         settings=tested.settings,
         family=family,

@@ -34,9 +34,10 @@ def with_distinct_names(results: Results) -> list[Result]:
             f"{files}: the same model, prompts and judge; remove one, or rename it with MODEL=FILE"
         )
     table["label"] = [one.label for one in results]
-    short = table["model"].str.rpartition("/")[2]  # without the provider
+    short = table["called"].str.rpartition("/")[2]  # without the provider
     models = table["model"].groupby(short).transform("nunique")
-    table["short"] = short.where(models == 1, table["model"])
+    table["called"] = short.where(models == 1, table["model"])
+    table["short"] = table["called"]
     if table["settings"].nunique() > 1:
         table["short"] = list(map(named, table["short"], table["settings"]))
     _mark_repeats(table)

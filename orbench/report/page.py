@@ -25,15 +25,13 @@ from orbench.report.measures import FEW_PROMPTS, WIDENED, WIDER
 from orbench.report.page_rows import prompt_tables, shown_rows
 from orbench.report.page_tables import (
     SHADES,
-    SHARES,
     doubts_of,
     matrices,
     pairs,
     shade,
-    shares_of_classes,
 )
 from orbench.report.pictures.drawing import svg
-from orbench.report.pictures.every import Picture, bar_of
+from orbench.report.pictures.every import BAR_TICKS, Picture, bar_of
 from orbench.report.sentences import warnings
 from orbench.report.standings import Report
 from orbench.report.tables import grids
@@ -52,6 +50,7 @@ JINJA.globals |= {
     "sha256": sha256,
     "svg": svg,
     "bar_of": bar_of,
+    "bar_ticks": BAR_TICKS,
     "widened": WIDENED,
     "wider": WIDER,
     "few": FEW_PROMPTS,
@@ -59,9 +58,9 @@ JINJA.globals |= {
     "doubts_of": doubts_of,
     "shade": shade,
     "shades": SHADES,
-    "share_words": SHARES,
     "texts": TEXTS,
 }
+MOST_OPEN = 15  # models: a longer leaderboard has a line each, and is filtered
 
 
 def write_page(
@@ -79,7 +78,10 @@ def write_page(
     tables = [*prompt_tables(report)]
     shown = shown_rows(report, tables)
     data = json.dumps(shown, separators=(",", ":"))
+    many = len(report.board) > MOST_OPEN
     scripts = ["page.js"]
+    if many:
+        scripts.append("board.js")
     if shown:
         scripts.append("rows.js")
     page = JINJA.get_template("page.html").render(
@@ -87,7 +89,7 @@ def write_page(
         findings=[*findings(report)],
         notes=[*warnings(report.whole)],
         sides=report.sides,
-        shares=shares_of_classes(report),
+        many=many,
         category_tables=[*category_tables(report)],
         matrices=matrices(report),
         pairs=pairs(report),

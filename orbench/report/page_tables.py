@@ -6,22 +6,13 @@ from operator import attrgetter
 from orbench.base.grouping import grouped
 from orbench.base.words import Lines
 from orbench.report.about import CERTAIN
-from orbench.report.measures import Comparison, Counted, Rate
+from orbench.report.measures import Comparison, Rate
 from orbench.report.results import Results
 from orbench.report.sentences import MANY_CUT_OFF
 from orbench.report.standings import Report
 
 MOST_IN_MATRIX = 15  # models
 SHADES = (1, 5, 10, 20, 30, 40, 50, 60, 75, 90)  # percent of wrong responses: a cell is more shaded
-# The classes of graded results, as bars show them: they add up to all responses.
-SHARES = {
-    Counted.HELPED: "helped",
-    Counted.PARTIAL: "partial",
-    Counted.SAFE_COMPLETION: "safe completion",
-    Counted.INDIRECT: "indirect refusal",
-    Counted.DIRECT: "direct refusal",
-    Counted.API: "refused by the API",
-}
 
 
 # -- the leaderboard -----------------------------------------------------------------------------
@@ -38,11 +29,6 @@ def doubts_of(rate: Rate) -> Lines:
         yield f"{cut_off:.0f} % cut off"
     if rate.result.certain < CERTAIN:
         yield f"{100 * rate.result.certain:.0f} % of verdicts certain"
-
-
-def shares_of_classes(report: Report) -> dict[tuple[int, Counted], Rate]:
-    """Return the shares of graded results that are scored, by number and by class."""
-    return {(rate.result.number, rate.counted): rate for rate in report.shares if rate.n}
 
 
 # -- heat maps -----------------------------------------------------------------------------------

@@ -57,6 +57,7 @@ def read_row(row: Row, where: str, of_file: str, tested: str, labels: str, known
     model = row.get("served_by", "").partition(" via ")[0]
     return {
         "prompt": _number(prompt_id, row, side, where, known),
+        "response": prompts.text_id(row.get("response", "")),
         "seed": known.seeds.setdefault(seed_id or prompt_id, len(known.seeds)),
         "is_toxic": side.is_toxic,
         "category": _category_in(row, where),
@@ -154,11 +155,7 @@ def responses_hash(part: Sequence[Json]) -> str:
     """Return what copies of these responses have too; empty if they are all alike, since two models
     may well refuse everything with the same words.
     """
-    answers = {
-        (one["id"], prompts.text_id(one["row"].get("response", "")))
-        for one in part
-        if one["verdict"]
-    }
+    answers = {(one["id"], one["response"]) for one in part if one["verdict"]}
     if len({answer for _, answer in answers}) < 2:
         return ""
     return prompts.prompt_set_hash(map("".join, answers))

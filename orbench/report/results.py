@@ -29,6 +29,7 @@ class Responses:
     """
 
     prompt: Array  # its number among those of the report
+    response: Array  # what identifies its text
     seed: Array  # a number, the same in all results; without a seed the prompt is its own
     is_toxic: Array  # its side
     category: Array  # text
@@ -104,6 +105,7 @@ class About:
 
     file: str
     model: str
+    called: str  # as the user calls it; without the provider, if that is clear
     is_baseline: bool  # what others are compared with
     settings: str
     family: str
@@ -137,7 +139,7 @@ class Result(About):
     texts: list[Text]  # of the responses with a verdict, for the page
     # What follows from all results of a report.
     number: int = 0  # in the order given
-    short: str = ""  # without the provider, if that is clear; with settings, if they differ
+    short: str = ""  # as called; with settings, if they differ
     judge_any_version: str = ""  # the judge, whatever the version of its rules
 
     @property

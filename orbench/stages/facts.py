@@ -25,6 +25,7 @@ from orbench.stages.engine import StageRun
 from orbench.stages.existing import settings_of
 from orbench.stages.stage import Result, Stage
 
+FRESH = "fresh prompts"  # written by a model, and one of the parts that stage 3 makes
 GENERATORS = ("toxic_prompt_generator", "rewritter")
 
 MOST_NOTES = 5  # on finish reasons
@@ -171,7 +172,10 @@ def _carried(stage: Stage, before: Record, known: Record) -> Record:
         writer = {"asked": model.asked, "id": model.id, "family": model.family}
         carried["written_by"] = [*before.get("written_by", ()), writer]
     if stage.under_test:
-        measured_with = {"prompts": set_name(stage.table.path), "parameters": stage.parameters}
+        name = set_name(stage.table.path)
+        if before.get("written_by") and before.get("part"):
+            name = FRESH
+        measured_with = {"prompts": name, "parameters": stage.parameters}
         carried["under_test"] = stage.under_test | measured_with | known
     if source:
         carried["source"] = source

@@ -162,3 +162,16 @@ def test_filters_leave_what_fits_and_the_address_keeps_them(opened: Opener) -> N
         assert "refused" in text and "harmful" in text and "in winter" in text
     page.reload()
     assert articles(page) == shown
+
+
+def test_of_forty_models_ten_are_shown_or_those_of_a_name_and_family(opened: Opener) -> None:
+    page = opened(40)
+    rows = page.locator(".board tbody tr:visible")
+    assert rows.count() == 10
+    page.get_by_label("Show all 40 models").check()
+    assert rows.count() == 40
+    page.get_by_label("heron", exact=True).check()
+    page.get_by_label("Models named").fill("EFFORT HIGH")
+    page.keyboard.press("Enter")
+    assert "heron-4" in rows.all_inner_texts()[0] and rows.count() == 1
+    assert opened(12).locator("#models").count() == 0

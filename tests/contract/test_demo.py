@@ -39,6 +39,7 @@ def test_the_demo_ends_with_a_rate_and_a_page(desk: Desk) -> None:
         row["n"] for row in desk.rows("demo/example/results.csv") if row["subset"] == "overall"
     ]
     assert Counter(sizes) == {"1319": 12, "655": 12}
+    assert {row["prompts"] for row in desk.rows("demo/results.csv")} > {"fresh prompts"}
     page = desk.text("demo/results.html")
     rate = r"rate \d+\.\d % \[\d+\.\d, \d+\.\d\]"
     name = r"scripted \(max_tokens 80, system prompt \w+\)"

@@ -76,29 +76,13 @@ def page(tmp_path_factory: pytest.TempPathFactory) -> Page:
     return page_of(desk, "--over_refusal", a, b, "--toxic", toxic, "--formats=svg")
 
 
-def test_graded_results_have_a_bar_of_their_shares(desk: Desk) -> None:
+def test_graded_results_have_a_bar_of_their_shares_and_figures_in_details(desk: Desk) -> None:
     classes = {"graded_category": ["safe_completion"] * 20 + [ANSWER] * 10 + [DIRECT] * 10}
     verdicts = [ANSWER] * 30 + [DIRECT] * 10
     page = page_of(desk, "--toxic", judged(desk, "t.csv", verdicts, columns=classes))
-    assert page.texts["title"][1:] == [
-        "helped 25.0 %, partial 0.0 %, safe completion 50.0 %, indirect refusal 0.0 %, "
-        "direct refusal 25.0 %, refused by the API 0.0 %"
-    ]
-    assert "or safe completion 75.0 [59.8, 85.8]" in page.texts["small"]
+    assert page.texts["figcaption"][0] == "Responses to toxic prompts. Percent of the responses."
+    assert ["rejected_or_safe", "75.0 [59.8, 85.8]"] in [row[1:3] for row in page.rows]
     assert any("count a safe completion as an answer" in text for text in page.texts["dd"])
-
-
-def test_a_bar_splits_the_refusals_by_who_refused(desk: Desk) -> None:
-    by = ["model"] * 20 + ["filter"] * 10 + ["gateway"] * 2 + [""] * 8
-    columns = {"refused_by": by}
-    verdicts = [DIRECT] * 32 + [ANSWER] * 8
-    toxic = judged(desk, "t.csv", verdicts, columns=columns)
-    page = page_of(desk, "--toxic", toxic, "--over_refusal", judged(desk, "s.csv", verdicts))
-    shown = [a["class"] for a in page.of("span") if a.get("class", "").startswith("share-")]
-    assert shown == ["share-model", "share-filter", "share-gateway"]
-    bar = [float(a["width"][:-1]) for a in page.of("svg") if "width" in a]
-    assert bar == pytest.approx([99 * 20 / 32, 99 * 10 / 32, 99 * 2 / 32])
-    assert {"model 50.0", "filter 25.0", "gateway 5.0"} < {*page.texts["small"]}
 
 
 def test_the_page_refers_to_nothing_outside_itself(page: Page) -> None:
@@ -149,11 +133,13 @@ def test_the_rows_hold_prompt_response_reason_and_verdict(page: Page) -> None:
 
 def test_the_leaderboard_shows_rates_with_intervals(page: Page) -> None:
     head, a, b = page.rows[:3]
-    columns = ["Rank", "Model", "Score (J)", "○", "safe and", "●", "toxic prompts refused, %"]
-    assert head[:9] == [*columns, "Over-refusal rate, %", "n 60"]
+    columns = ["Rank", "Model", "○", "safe and", "●", "toxic prompts refused, %"]
+    ticks = ["0", "20", "40", "60", "80", "100"]
+    assert head[:14] == [*columns, *ticks, "Over-refusal rate, %", "n 60"]
     why = "not ranked: the same responses as m/model-a throughout, a copy or an ignored setting"
-    assert [*a[:2], *a[4:6]] == ["model-a", "m · a, t, gpt4", "33.3", "[22.7, 45.9]"]
-    assert b[:4] == [ODD, "b, gpt4", why, "–"]
+    rate = ["33.3 % [22.7, 45.9], n 60", "33.3", "", "[22.7, 45.9]"]
+    assert [text for text in a if text][:5] == ["model-a", "a, t, gpt4", *rate[:2], rate[3]]
+    assert b[:3] == [ODD, "b, gpt4", why]
 
 
 def test_the_finding_comes_first_and_that_of_a_comparison_third(page: Page) -> None:

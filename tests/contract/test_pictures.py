@@ -13,7 +13,7 @@ from orbench.report.categories import category_tables
 from orbench.report.measures import Rate
 from orbench.report.pictures.axis import Axis, axis_over
 from orbench.report.pictures.drawing import Dots, Drawing, Line, Name, Text, fitted, svg, width_of
-from orbench.report.pictures.every import Picture, pictures
+from orbench.report.pictures.every import GAP, Picture, pictures
 from orbench.report.pictures.files import as_file, figure
 from orbench.report.published import published_models
 from orbench.report.ranking import ranking
@@ -207,6 +207,28 @@ def test_a_text_is_cut_in_its_middle_to_a_width_that_it_has_in_a_file() -> None:
     (text,) = made.findobj(Words)
     (box,) = boxes_of(made)
     assert box.width / made.dpi * 72 / 8 <= width_of(text.get_text())
+
+
+def test_a_bar_is_split_by_class_and_by_who_refused() -> None:
+    graded = ["helped"] * 5 + ["direct_answer"] * 5 + ["partial"] * 4 + ["direct_refusal"] * 6
+    refused_by = ["model"] * 14 + ["filter"] * 4 + ["model"] * 2
+    refused = [0.0] * 14 + [1.0] * 6
+    found = drawn([measured(responses(refused, graded=graded, refused_by=refused_by))])
+    widths = {
+        "classes_over_refusal": {"helped": 25, "partial": 20, "direct": 30},
+        "refusers_over_refusal": {"model": 10, "filter": 20},
+    }
+    for name, parts in widths.items():
+        wide = found[name].wide
+        zero, hundred = (i.x for i in wide.items if isinstance(i, Text) and i.text in ("0", "100"))
+        bars = [item for item in wide.items if isinstance(item, Line) and item.width == 0.8]
+        shown = {}
+        for bar in bars:
+            (start, _), (end, _) = bar.points
+            shown[bar.color] = 100 * (end - start) / (hundred - zero) + GAP
+        assert shown == pytest.approx(parts)
+    alone = drawn([measured(responses(refused))])
+    assert not any(picture.section == "shares" for picture in alone.values())
 
 
 def test_names_in_svg_are_text() -> None:

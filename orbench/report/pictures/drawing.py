@@ -24,6 +24,18 @@ COLORS = {
     "paper": "#ffffff",
     "over_refusal": "#d55e00",
     "toxic": "#0072b2",
+    # Parts of a whole: each has a contrast of 3:1 against the page, light or dark.
+    "helped": "#00629b",
+    "partial": "#3d95cc",
+    "safe_completion": "#8a8500",
+    "indirect": "#c98200",
+    "direct": "#b84000",
+    "api": "#777777",
+    "model": "#b84000",
+    "model_api": "#8a4fe8",
+    "filter": "#777777",
+    "gateway": "#1b1b1b",
+    "unknown": "#c98200",
 }
 WIDE = 62.1  # 6.9 inches, two columns of a paper, in type of 8 points
 NARROW = 29.7  # 3.3 inches, one column; a phone

@@ -1,6 +1,7 @@
 """The pictures of a report: what each shows, and the section of the page that it stands in."""
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from operator import attrgetter
 from typing import NamedTuple
@@ -22,6 +23,8 @@ from orbench.report.results import SAFE, TOXIC
 from orbench.report.standings import Placed, Published, Report
 
 WHOLE = Axis(0, 100, 0, 100)
+BAR = Axis(0, 100, 1, 21)  # of the leaderboard
+BAR_TICKS = Drawing("", "", 22, 1.2, [*BAR.across(0, -0.2)])
 NUMBERED = 20  # models: with more, their names have the numbers by which scatters call them
 MOST_PAIRS = 15  # those of six models
 REACHES = (5, 10, 20, 50, 100)  # points from 0 to the ends of an axis of differences
@@ -39,6 +42,27 @@ DIFFERENCES = (
     "Percentage points, with 95 % intervals. Filled: the tests show a difference. Hollow: they do "
     "not, which does not show that the models are equal."
 )
+OF_RESPONSES = "Percent of the responses."
+GAP = 0.4  # percent between parts, whatever their colors
+SHARES = {"classes": "Responses to", "refusers": "Who refused"}
+# Of SHARES: the classes of graded responses, which add up to all; the fields of RefusedBy.
+PARTS = {
+    "classes": {
+        "helped": "helped",
+        "partial": "partial",
+        "safe_completion": "safe completion",
+        "indirect": "indirect refusal",
+        "direct": "direct refusal",
+        "api": "refused by the API",
+    },
+    "refusers": {
+        "model": "the model, in words",
+        "model_api": "the model's API",
+        "filter": "the provider's filter",
+        "gateway": "a gateway",
+        "unknown": "an API that does not say who",
+    },
+}
 
 
 class Picture(NamedTuple):
@@ -63,6 +87,7 @@ def _drawn(report: Report) -> Iterator[Picture]:
         draw = partial(picture, dumbbell(models), "Both rates of each model", DUMBBELL)
         yield _picture("leaderboard", "dumbbell", draw, models[0].part)
     yield from _scatters(report)
+    yield from _shares(report)
     yield from _multiples(report)
     yield from _differences(report)
 
@@ -91,8 +116,7 @@ def dumbbell(models: Sequence[Placed]) -> Rows:
 
 def bar_of(model: Placed) -> Drawing:
     """Return the row of one model, without its name and its score."""
-    row = Row("", _both(model))
-    return Drawing("", "", 22, 1, [*marks(row, WHOLE._replace(start=0.7, end=21.3), 0.5)])
+    return Drawing("", "", 22, 1, [*marks(Row("", _both(model)), BAR, 0.5)])
 
 
 def _both(model: Placed) -> list[Mark]:
@@ -133,6 +157,34 @@ def _mark(model: Placed) -> scatter.Mark:
     name = model.result.short
     words = f"{name}: refuses {safe[0]:.1f} % of safe prompts and {toxic[0]:.1f} % of toxic ones"
     return scatter.Mark(model.result.model, name, safe, toxic, words)
+
+
+def _shares(report: Report) -> Iterator[Picture]:
+    """Yield the shares of graded classes, and who refused where that is not the model alone."""
+    graded = grouped(report.shares, attrgetter("result"))
+    rows = defaultdict(list)
+    for standing in report.board:
+        for rate in standing.sides:
+            refused_by = rate.details.refused_by
+            shares = refused_by._asdict() if refused_by else {}
+            shares |= {one.counted: one.mean.rate for one in graded.get(rate.result, ())}
+            for name, parts in PARTS.items():
+                row = Row(rate.result.short, [*_stacked(shares, parts)])
+                rows[name, rate.side, standing.part].append(row)
+    for (name, side, part), found in rows.items():
+        given = Rows(found, WHOLE, parts=PARTS[name])
+        if {mark.color for row in found for mark in row.marks} - {"helped", "model"}:
+            draw = partial(picture, given, f"{SHARES[name]} {side.prompts}", OF_RESPONSES)
+            yield _picture("shares", f"{name}_{side.name}", draw, part)
+
+
+def _stacked(shares: Mapping[str, float], parts: Iterable[str]) -> Iterator[Mark]:
+    """Yield the parts of a bar."""
+    end = 0.0
+    for part in parts:
+        start, end = end, end + 100 * shares.get(part, 0)
+        if end > start:
+            yield Mark([start, start, end - GAP], part, is_part=True)
 
 
 # -- parts of the prompts, and pairs of models -----------------------------------------------------

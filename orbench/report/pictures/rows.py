@@ -1,10 +1,10 @@
 """Rates or differences in rows, as dots with their intervals on one axis; panels of such rows."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from orbench.report.pictures.axis import Axis
-from orbench.report.pictures.drawing import Dots, Drawing, Item, Line, Text, fitted, width_of
+from orbench.report.pictures.drawing import LINE, Dots, Drawing, Item, Line, Text, fitted, width_of
 
 HEAD = 2.2  # ems, above the rows
 FOOT = 1.8
@@ -24,6 +24,7 @@ class Mark(NamedTuple):
     percents: Sequence[float]  # the rate, and the ends of its interval if they are known
     color: str
     is_hollow: bool = False
+    is_part: bool = False  # of a stacked bar, from end to end
 
 
 class Row(NamedTuple):
@@ -40,9 +41,10 @@ class Rows(NamedTuple):
 
     rows: Sequence[Row]
     axis: Axis
-    left: tuple[str, str]
+    left: tuple[str, str] = ("", "ink")
     right: tuple[str, str] = ("", "ink")
     is_joined: bool = False  # the marks of all rows, by a line
+    parts: Mapping[str, str] = {}  # color -> words, explained below the rows
 
     @property
     def names(self) -> float:
@@ -59,7 +61,11 @@ def picture(given: Rows, title: str, caption: str, width: float) -> Drawing:
         place, height, start = ABOVE, 2.9, 1.2
     axis = given.axis._replace(start=start, end=width - score)
     items = [*_rows(given, axis, 0, height, place)]
-    return Drawing(title, caption, width, HEAD + FOOT + height * len(given.rows), items)
+    bottom = HEAD + FOOT + height * len(given.rows)
+    for color, words in given.parts.items():
+        bottom += LINE
+        items += [Dots([(0.4, bottom - 0.75)], color), Text(1.3, bottom - 0.4, words)]
+    return Drawing(title, caption, width, bottom, items)
 
 
 def panels(given: Sequence[Rows], title: str, caption: str, width: float) -> Drawing:
@@ -103,8 +109,11 @@ def marks(row: Row, axis: Axis, y: float) -> Iterator[Item]:
     """Yield what a row shows."""
     yield Line([(axis.at(mark.percents[0]), y) for mark in row.marks], "band", 0.55)
     yield Dots([(axis.at(rate), y) for rate in row.others], "others", 0.28)
-    for percents, color, is_hollow in row.marks:
+    for percents, color, is_hollow, is_part in row.marks:
         rate, *ends = [(axis.at(percent), y) for percent in percents]
+        if is_part:
+            yield Line(ends, color, 0.8)
+            continue
         yield Line(ends, color)
         yield Dots([rate], color)
         if is_hollow:
