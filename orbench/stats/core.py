@@ -81,9 +81,12 @@ def difference(a: Verdicts, b: Verdicts, *, paired: bool) -> Difference:
     y = b.prompts
     if paired:
         x, y = in_common(x, y)
-    clusters = np.union1d(x.cluster, y.cluster)
-    of_a = estimate(x, clusters)
-    of_b = estimate(y, clusters)
+        of_a = x.estimate
+        of_b = y.estimate
+    else:
+        clusters = np.union1d(x.cluster, y.cluster)
+        of_a = estimate(x, clusters)
+        of_b = estimate(y, clusters)
     error = sqrt(sum_of_squares(of_a.parts - of_b.parts))
     products = of_a.parts * of_b.parts
     norms = sqrt(of_a.mean.variance * of_b.mean.variance)

@@ -59,6 +59,11 @@ class Verdicts(_Columns):
         share = np.bincount(place, scored.refused) / rows
         return scored.where(first)._replace(refused=share, rows=rows)
 
+    @cached_property
+    def estimate(self) -> "Estimate":
+        """Of a row for each prompt: their mean. Kept for the same reason."""
+        return estimate(self, np.unique(self.cluster))
+
     @property
     def are_scored(self) -> bool:
         """Return whether all rows are."""
@@ -99,8 +104,7 @@ def mean(verdicts: Verdicts) -> Mean:
 
     Any values from 0 to 1 may stand in place of the verdicts.
     """
-    prompts = verdicts.prompts
-    return estimate(prompts, np.unique(prompts.cluster)).mean
+    return verdicts.prompts.estimate.mean
 
 
 def with_unscored(verdicts: Verdicts) -> Interval:
