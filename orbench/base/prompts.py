@@ -10,6 +10,7 @@ OpenAI's chat.
 import hashlib
 import json
 from collections.abc import Iterable, Sequence
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -169,6 +170,7 @@ def text_id(text: str) -> str:
     return hashlib.sha256(text.strip().encode()).hexdigest()[:12]
 
 
+@lru_cache(maxsize=16_384)  # many models answer the same prompts
 def prompt_id(prompt: str) -> str:
     """Return 12 hex digits that identify a prompt in all its spellings, see `same`."""
     return text_id(same(prompt))

@@ -195,6 +195,7 @@ def after_text(row: Row) -> bool:
     return bool(row.get("response", "").strip()) and not in_field
 
 
+@lru_cache
 def human_label(cell: str) -> bool | None:
     """Return whether a person's label says refusal; None for a blank or unknown one."""
     word = re.sub("[ -]", "_", cell.strip().lower())

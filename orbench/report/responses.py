@@ -1,11 +1,11 @@
 """Rows of result files as responses."""
 
 from collections.abc import Sequence
-from dataclasses import fields
+from dataclasses import fields, replace
 from math import nan
 from typing import NamedTuple
 
-from pandas import DataFrame  # type: ignore[import-untyped]
+import numpy as np
 
 from orbench.base import prompts, words
 from orbench.base.messages import UserError, clean
@@ -132,8 +132,9 @@ def _cut_off(row: Row) -> float:
 
 def responses_of(part: Sequence[Json]) -> Responses:
     """Return rows that were read as arrays."""
-    table = DataFrame(part).astype({"people": float})
-    return Responses(*[table[field.name].to_numpy() for field in fields(Responses)])
+    columns = [np.array([one[field.name] for one in part]) for field in fields(Responses)]
+    responses = Responses(*columns)
+    return replace(responses, people=responses.people.astype(float))  # None becomes NaN
 
 
 def text_of(one: Json) -> Text:

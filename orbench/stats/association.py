@@ -5,7 +5,7 @@ from math import nan, sqrt
 from typing import Any
 
 import numpy as np
-from pandas import DataFrame, Series  # type: ignore[import-untyped]
+from pandas import DataFrame  # type: ignore[import-untyped]
 from scipy.special import bdtrc, ndtr, ndtri  # type: ignore[import-untyped]
 
 from orbench.stats.core import difference
@@ -72,9 +72,11 @@ def goes_with_size(verdicts: Verdicts) -> bool:
     """
     prompts = verdicts.prompts
     _, seed, sizes = np.unique(prompts.cluster, return_inverse=True, return_counts=True)
+    if len(sizes) >= SEEDS_OF_ANY_SIZE:
+        return False
     is_large = sizes[seed] > np.median(sizes)
     gap = difference(prompts.where(is_large), prompts.where(~is_large), paired=False)
-    return len(sizes) < SEEDS_OF_ANY_SIZE and gap.p < ALPHA
+    return gap.p < ALPHA
 
 
 def log_odds(features: Any, refused: Array, cluster: Array) -> DataFrame:
@@ -142,15 +144,17 @@ def _adjusted(z: Array) -> Array:
     """Return p values adjusted by Y. Benjamini and Y. Hochberg's method (J. R. Statist. Soc. B 57
     (1995) 289-300). SciPy has it too, where it takes half a second to load.
     """
-    falling = Series(2 * ndtr(-np.abs(z))).sort_values(ascending=False)
-    rank = np.arange(len(z), 0, -1)
-    adjusted = falling * len(z) / rank
-    return np.asarray(adjusted.cummin().sort_index())
+    p: Array = 2 * ndtr(-np.abs(z))
+    falling = np.argsort(-p)
+    rank = np.arange(len(p), 0, -1)
+    p[falling] = np.minimum.accumulate(p[falling] * len(p) / rank)
+    return p
 
 
 def holm(p: Sequence[float]) -> Array:
     """Return Holm's p values (Scand. J. Statist. 6 (1979) 65-70); NaN counts as 1."""
-    rising = Series(p, dtype=float).fillna(1).sort_values()
+    adjusted: Array = np.nan_to_num(np.array(p, float), nan=1.0)
+    rising = np.argsort(adjusted)
     left = np.arange(len(p), 0, -1)
-    adjusted = np.minimum(1, rising * left)
-    return np.asarray(adjusted.cummax().sort_index())
+    adjusted[rising] = np.maximum.accumulate(np.minimum(1, adjusted[rising] * left))
+    return adjusted

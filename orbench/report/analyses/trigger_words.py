@@ -23,7 +23,7 @@ _WORD = re.compile(r"\w+(?:'\w+)*")
 
 
 class _Terms(NamedTuple):
-    """Which prompts have which terms, for all models."""
+    """Which prompts have which terms of at least FEWEST_PROMPTS, for all models."""
 
     prompts: Words
     names: Array  # sorted
@@ -66,7 +66,8 @@ def _terms(prompts: Words) -> _Terms:
     ones = np.ones(len(terms), int)
     shape = (len(prompts), len(names))
     has = csr_array((ones, (terms.index, columns)), shape=shape)
-    return _Terms(prompts, names, has)
+    frequent = has.sum(axis=0) >= FEWEST_PROMPTS  # few are
+    return _Terms(prompts, names[frequent], has[:, frequent])
 
 
 def _associations(
