@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 from orbench.base.messages import counted, progress_bar, say
 from orbench.base.records import read_record, write_record
@@ -113,17 +114,21 @@ def _terminal_lines(made: Report, lines: Words, options: Options) -> Lines:
 
 def _write_pictures(drawn: Sequence[Picture], options: Options) -> Iterator[Path]:
     """Write the pictures in each of the formats and yield the files."""
-    from orbench.report.pictures.files import as_file  # a report of tables needs no matplotlib
+    # A report of tables needs no matplotlib.
+    from orbench.report.pictures.files import as_file, write_font
 
     folder = options.output_dir / FIGURES
     make_folder(folder)
-    with progress_bar("drawing", drawn) as shown:
+    texts = [text for one in drawn for text in (*one.wide.texts, *one.narrow.texts)]
+    with TemporaryDirectory() as temporary, progress_bar("drawing", drawn) as shown:
+        font = Path(temporary, "font.ttf")
+        write_font(font, texts)
         for picture in shown:
             drawings = {picture.name: picture.wide, f"{picture.name}_narrow": picture.narrow}
             for name, drawing in drawings.items():
                 for kind in options.formats:
                     path = folder / f"{name}.{kind}"
-                    write_bytes(path, as_file(drawing, kind))
+                    write_bytes(path, as_file(drawing, kind, font))
                     yield path
 
 

@@ -1,11 +1,15 @@
 """Drawings as files: SVG as on the page, PDF and PNG by matplotlib."""
 
+from collections.abc import Iterable
 from io import BytesIO
+from pathlib import Path
 from typing import Any, Literal
 
 import matplotlib as mpl
+from fontTools import subset  # type: ignore[import-untyped]
 from matplotlib.collections import LineCollection
 from matplotlib.figure import Figure
+from matplotlib.font_manager import findfont
 from matplotlib.lines import Line2D
 from matplotlib.transforms import Affine2D
 
@@ -13,14 +17,16 @@ from orbench.report.pictures.drawing import (
     COLORS,
     Drawing,
     Line,
+    Text,
     svg,
 )
 
+FONT = "DejaVu Sans"
 EM = 8.0  # points, the size of the type
 DATES = {"pdf": "CreationDate", "png": "Date"}  # as files name theirs
 STYLE: dict[Any, Any] = {
     "figure.dpi": 300,
-    "font.family": "DejaVu Sans",
+    "font.family": FONT,
     "lines.solid_capstyle": "butt",  # an interval ends where its line does
     "pdf.fonttype": 42,  # publishers reject Type 3 fonts
     "text.parse_math": False,  # a model may be called a$b$c
@@ -32,17 +38,29 @@ ALIGNED: dict[str, Literal["left", "center", "right"]] = {
 }
 
 
-def as_file(drawing: Drawing, kind: str) -> bytes:
-    """Return a drawing as svg, pdf or png; the same bytes in each run."""
+def write_font(path: Path, texts: Iterable[Text]) -> None:
+    """Write a font with the letters of these texts. Each PDF embeds a part of its font; to cut that
+    out of the whole one takes longer than all else.
+    """
+    options = subset.Options(recommended_glyphs=True, notdef_outline=True)
+    font = subset.load_font(findfont(FONT), options)
+    letters = subset.Subsetter(options)
+    letters.populate(text="".join(text.text for text in texts))
+    letters.subset(font)
+    font.save(path)
+
+
+def as_file(drawing: Drawing, kind: str, font: Path | None = None) -> bytes:
+    """Return a drawing as svg, pdf or png; the same bytes in each run. font: a file."""
     if kind == "svg":
         return svg(drawing, EM, is_file=True).encode()
     file = BytesIO()
     with mpl.rc_context(STYLE):
-        figure(drawing).savefig(file, format=kind, metadata={DATES[kind]: None})
+        figure(drawing, font).savefig(file, format=kind, metadata={DATES[kind]: None})
     return file.getvalue()
 
 
-def figure(drawing: Drawing) -> Figure:
+def figure(drawing: Drawing, font: Path | None = None) -> Figure:
     """Return a drawing as a figure."""
     made = Figure((drawing.width * EM / 72, drawing.height * EM / 72))
     in_ems = Affine2D().scale(1 / drawing.width, -1 / drawing.height).translate(0, 1)
@@ -59,5 +77,14 @@ def figure(drawing: Drawing) -> Figure:
     for text in drawing.texts:
         place = ALIGNED[text.anchor]
         color = COLORS[text.color]
-        made.text(text.x, text.y, text.text, ha=place, size=EM, color=color, transform=in_points)
+        made.text(
+            text.x,
+            text.y,
+            text.text,
+            ha=place,
+            size=EM,
+            color=color,
+            transform=in_points,
+            font=font,
+        )
     return made
