@@ -7,7 +7,6 @@ reads a sentence back: decide from the objects.
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from functools import cache
-from typing import Any
 
 from pandas import to_datetime  # type: ignore[import-untyped]
 
@@ -170,6 +169,7 @@ def comparison_lines(comparisons: Comparisons) -> Lines:
         )
 
 
+@cache  # for the CSV, the documents and the page
 def finding_of(comparison: Comparison) -> str:
     """Return what a comparison of models shows, and in parentheses what speaks against it; of other
     comparisons whether there is a finding.
@@ -203,9 +203,12 @@ def remarks(comparison: Comparison) -> Lines:
         yield (
             f"on {comparison.gap.a.prompts:,} of {comparison.a.n:,} and {comparison.b.n:,} prompts"
         )
-    apart = _days_apart((*a.days, *b.days))
-    if a.days and b.days and apart > FAR_APART:
-        yield f"measured {apart} days apart"
+    if a.days and b.days:
+        # In a record that was edited, a day may be none: NaT.
+        days = to_datetime([*a.days, *b.days], format="ISO8601", errors="coerce")
+        apart = (days.max() - days.min()).days
+        if apart > FAR_APART:
+            yield f"measured {apart} days apart"
     if a.judge != b.judge:
         yield "judged by different versions of the rules"
     if comparison.by_labels:
@@ -217,14 +220,6 @@ def remarks(comparison: Comparison) -> Lines:
     for result in (a, b):
         if result.against:
             yield f"{result.label}: {'; '.join(result.against)}"
-
-
-@cache  # many models are measured on the same days
-def _days_apart(days: tuple[str, ...]) -> Any:
-    """Return how many days there are between the first one and the last one."""
-    # In a record that was edited, a day may be none: NaT.
-    times = to_datetime([*days], format="ISO8601", errors="coerce")
-    return (times.max() - times.min()).days
 
 
 # -- trends and correlations ---------------------------------------------------------------------

@@ -119,10 +119,10 @@ def _write_pictures(drawn: Sequence[Picture], options: Options) -> Iterator[Path
 
     folder = options.output_dir / FIGURES
     make_folder(folder)
-    texts = [text for one in drawn for text in (*one.wide.texts, *one.narrow.texts)]
+    texts = [text.text for one in drawn for text in one.wide.texts + one.narrow.texts]
     with TemporaryDirectory() as temporary, progress_bar("drawing", drawn) as shown:
         font = Path(temporary, "font.ttf")
-        write_font(font, texts)
+        write_font(font, "".join(texts))
         for picture in shown:
             drawings = {picture.name: picture.wide, f"{picture.name}_narrow": picture.narrow}
             for name, drawing in drawings.items():

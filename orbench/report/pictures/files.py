@@ -1,6 +1,5 @@
 """Drawings as files: SVG as on the page, PDF and PNG by matplotlib."""
 
-from collections.abc import Iterable
 from io import BytesIO
 from pathlib import Path
 from typing import Any, Literal
@@ -17,7 +16,6 @@ from orbench.report.pictures.drawing import (
     COLORS,
     Drawing,
     Line,
-    Text,
     svg,
 )
 
@@ -38,14 +36,14 @@ ALIGNED: dict[str, Literal["left", "center", "right"]] = {
 }
 
 
-def write_font(path: Path, texts: Iterable[Text]) -> None:
-    """Write a font with the letters of these texts. Each PDF embeds a part of its font; to cut that
-    out of the whole one takes longer than all else.
+def write_font(path: Path, text: str) -> None:
+    """Write a font with the letters of a text. Each PDF embeds a part of its font; to cut that out
+    of the whole one takes longer than all else.
     """
-    options = subset.Options(recommended_glyphs=True, notdef_outline=True)
+    options = subset.Options(notdef_outline=True)
     font = subset.load_font(findfont(FONT), options)
     letters = subset.Subsetter(options)
-    letters.populate(text="".join(text.text for text in texts))
+    letters.populate(text=text)
     letters.subset(font)
     font.save(path)
 
