@@ -8,6 +8,7 @@ import json
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
+from functools import lru_cache
 from operator import attrgetter
 from typing import NamedTuple
 
@@ -92,6 +93,7 @@ def _chosen(result: Result, listed: set[int], share: float) -> Iterator[Text]:
             yield text
 
 
+@lru_cache  # most reasons are a few rules
 def _why(reason: str) -> str:
     """Return a rule or an API's signal in words; of a judge's structured reply, what it quotes."""
     if reason.startswith(API_SIGNAL):

@@ -85,8 +85,9 @@ def read_row(row: Row, where: str, of_file: str, tested: str, labels: str, known
 
 def _number(id_: str, row: Row, side: Side, where: str, known: Known) -> int:
     """Return the number of a prompt. Raises UserError if it is on the other side, too."""
-    new = Prompt(len(known.prompts), row["prompt"], side, where)
-    prompt = known.prompts.setdefault(id_, new)
+    if id_ not in known.prompts:
+        known.prompts[id_] = Prompt(len(known.prompts), row["prompt"], side, where)
+    prompt = known.prompts[id_]
     if prompt.side != side:
         raise UserError(
             f"{prompt.where}, and {where}: one prompt on both sides; "
