@@ -24,8 +24,6 @@ Writes to --output_dir:
     figures/           dumbbell, scatter, categories_{side}, differences_{side}, tiers, ... in
                        each of --formats; {name}_narrow fits a column of a paper
     results.html       with --html: tables, pictures, and the responses behind each number
-    eee/               with --export eee: rates in the Every Eval Ever schema, one file per model
-                       and side, without prompts and responses
 Deletes report files that it no longer produces. Exit status 4: a gate is not met; 1: one is
 undecided.
 """

@@ -52,7 +52,7 @@ SHAPE: Record = {
         "rubric": str,
         "judge_settings": str,
     },
-    "under_test": {"parameters": dict},
+    "under_test": dict,
     "source": {"rows": int, "side": str, "repository": str, "name": str},
     "output": dict,
     "versions": dict,

@@ -1,4 +1,4 @@
-"""The tables of a report: as CSVs for programs; in Markdown, LaTeX and on the page for people.
+"""The tables of a report: as CSVs and JSON for programs; in Markdown, LaTeX and on the page.
 
 A grid has a title and columns; a cell is a text, what the page sorts by, and what stands behind it.
 """
@@ -10,8 +10,8 @@ from typing import NamedTuple
 
 from pandas import DataFrame  # type: ignore[import-untyped]
 
-from orbench.base.tables import write_csv, write_text
-from orbench.base.words import SIDES, Row, Words
+from orbench.base.tables import write_csv, write_json, write_text
+from orbench.base.words import SIDES, Json, Row, Words
 from orbench.report.categories import CategoryTable, category_tables
 from orbench.report.columns import (
     ASSOCIATIONS,
@@ -24,10 +24,10 @@ from orbench.report.columns import (
     Shown,
     cell_of,
 )
-from orbench.report.measures import FEW_PROMPTS, MACRO, WIDER
-from orbench.report.rates import on_side
+from orbench.report.measures import FEW_PROMPTS, MACRO, WIDER, Rate
+from orbench.report.rates import on_side, overall
 from orbench.report.sentences import warnings
-from orbench.report.standings import Report
+from orbench.report.standings import Board, Report
 
 LEGEND = (
     "Percent refused, with 95 % intervals that include unscored rows, as answers or as refusals. "
@@ -36,6 +36,11 @@ LEGEND = (
 # Of Markdown, and of captions in LaTeX, which pandas leaves as they are.
 ESCAPES = str.maketrans({mark: f"\\{mark}" for mark in "\\`*_[]|<>#~&$"})
 IN_CAPTIONS = str.maketrans({mark: f"\\{mark}" for mark in "_%&#$"})
+SUMMARY_VERSION = 1  # of the format of results.json; a new member does not change it
+OF_STANDING = ("rank", "score")  # columns of BOARD
+# Columns of RATES: overall rates are all alike in what subset they are of.
+LEFT_OUT = ("", "subset", "value", "category", "counted", "unpaired")
+DIGITS = 10  # of figures in results.json, behind the point
 
 
 class Filled(NamedTuple):
@@ -142,6 +147,40 @@ def text_of(cell: Cell) -> str:
     if isinstance(cell.value, float):
         return f"{cell.value:.7g}"
     return "" if cell.value is None else str(cell.value)
+
+
+# -- results.json -------------------------------------------------------------------------------
+
+
+def write_summary(folder: Path, report: Report) -> None:
+    """Write results.json: the columns of results.csv that are not about subsets, of
+    each overall rate, with its rank and its score; null for what is not known. Raises OSError.
+
+    A result in several rows of the leaderboard has neither rank nor score.
+    """
+    entries = [_summary(rate, report.board) for rate in overall(report.rates)]
+    content = {"version": SUMMARY_VERSION, "results": entries}
+    write_json(folder / "results.json", content)
+
+
+def _summary(rate: Rate, board: Board) -> Json:
+    standings = [standing for standing in board if rate.result in standing.results]
+    standing = standings[0] if len(standings) == 1 else None
+    entry = {}
+    for column in BOARD:
+        if column.name in OF_STANDING:
+            entry[column.name] = _rounded(column.cell(standing))
+    for column in RATES:
+        if column.name not in LEFT_OUT:
+            entry[column.name] = _rounded(column.cell(rate))
+    return entry
+
+
+def _rounded(cell: Cell) -> float | str | None:
+    """Return a cell for JSON; None for what is not known, and for an empty text."""
+    if isinstance(cell.value, float):
+        return round(cell.value, DIGITS)
+    return None if cell.value == "" else cell.value
 
 
 # -- documents -----------------------------------------------------------------------------------

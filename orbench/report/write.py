@@ -9,7 +9,7 @@ from orbench.base.messages import counted, progress_bar, say
 from orbench.base.records import read_record, write_record
 from orbench.base.tables import Paths, check_outputs, make_folder, sha256_of, write_bytes
 from orbench.base.words import Lines, Words
-from orbench.report import export, sentences
+from orbench.report import sentences
 from orbench.report.measures import Counted
 from orbench.report.page import write_page
 from orbench.report.pictures.every import Picture, pictures
@@ -17,11 +17,10 @@ from orbench.report.ranking import rank_correlations
 from orbench.report.rates import overall
 from orbench.report.results import Source
 from orbench.report.standings import Report
-from orbench.report.tables import write_csvs, write_documents
+from orbench.report.tables import write_csvs, write_documents, write_summary
 
 MOST = 11  # models on the terminal: this run's and the first ten
 FIGURES = "figures"
-EEE = "eee"  # Every Eval Ever
 TABLES = (  # that every report has
     "results.csv",
     "comparison.csv",
@@ -53,7 +52,6 @@ class Options:
     html: bool = False
     no_responses: bool = False  # nor prompts, on the page
     tells: str = "results.csv"  # the file that stdout names
-    export: str = ""  # eee: also in the schema of Every Eval Ever
 
     @property
     def results(self) -> Path:
@@ -74,7 +72,7 @@ def write(made: Report, sources: Sequence[Source], options: Options) -> None:
     check_outputs([*files, page], [*inputs, *options.toxicity])
     make_folder(folder)
     write_csvs(folder, made)
-    export.write_summary(table, made)
+    write_summary(folder, made)
     lines = [*made.label_lines]
     lines += sentences.unpaired_lines(made.rates)
     lines += sentences.comparison_lines(made.of_models(Counted.HEDGED))
@@ -86,8 +84,6 @@ def write(made: Report, sources: Sequence[Source], options: Options) -> None:
     drawn = [] if options.table and not options.html else [*pictures(made)]
     if not options.table:
         files += _write_pictures(drawn, options)
-    if options.export:
-        files += export.write_eee(folder / EEE, made)
     names = [path.relative_to(folder).as_posix() for path in files]
     if options.html:
         write_page(page, made, lines, drawn, names)
@@ -141,10 +137,9 @@ def _finish(sources: Sequence[Source], options: Options, names: Words) -> None:
         entry["sha256"] = sha256_of(Path(entry["path"]))
     before = read_record(options.results).get("files", [])
     facts = {"inputs": inputs, "files": names}
-    own_folders = (folder, folder / FIGURES, folder / EEE)
     for name in before:
         path = folder / name
-        if name not in names and path.parent in own_folders and path.is_file():
+        if name not in names and path.parent in (folder, folder / FIGURES) and path.is_file():
             path.unlink()
     # After the removals: if one fails, the next report finds what is left in the old record.
     write_record(options.results, "plot_results", options.command, facts)

@@ -12,7 +12,7 @@ from orbench.base.records import VERSION
 from orbench.base.tables import sha256_of
 from orbench.report.build import report
 from tests.conftest import write_csv
-from tests.units.reported import N, model, options
+from tests.units.reported import model, options
 
 TABLES = ["associations.csv", "comparison.csv", "leaderboard.csv", "results.csv"]
 DOCUMENTS = ["results.json", "results.md", "results.tex"]
@@ -58,30 +58,26 @@ def test_what_could_not_be_removed_is_removed_by_the_next_report(tmp_path: Path)
             raise OSError("busy")
 
     path = model(tmp_path, "a", 4)
-    run(tmp_path, path, html=True, export="eee")
+    run(tmp_path, path, html=True)
     with mock.patch.object(Path, "unlink", fail), pytest.raises(OSError, match="busy"):
         run(tmp_path, path)
     folder = run(tmp_path, path)
-    assert names_in(folder) == sorted([*TABLES, *DOCUMENTS, "eee", "results.run.json"])
-    assert not names_in(folder / "eee")
+    assert names_in(folder) == sorted([*TABLES, *DOCUMENTS, "results.run.json"])
 
 
 def test_what_the_last_report_wrote_and_this_one_does_not_is_removed(tmp_path: Path) -> None:
-    path = model(tmp_path, "a", 0, columns={"graded_category": ["partial"] * N})
-    folder = run(tmp_path, path, html=True, export="eee")
-    exported = content_of(folder / "eee" / "maker_a_over_refusal.json")["evaluation_results"]
-    parts = [one["evaluation_name"].rpartition(", ")[2] for one in exported]
-    assert parts == ["overall", "a", "b"]
+    path = model(tmp_path, "a", 0)
+    folder = run(tmp_path, path, html=True)
     record = content_of(folder / "results.run.json")
-    earlier = ["drift.csv", "figures/old.png", "eee/old.json"]
-    kept = ["mine.csv", "figures/mine.png", "eee/mine.json", "sub/other.csv"]
+    earlier = ["drift.csv", "figures/old.png"]
+    kept = ["mine.csv", "figures/mine.png", "sub/other.csv"]
     for name in earlier + kept:
         (folder / name).parent.mkdir(exist_ok=True)
         (folder / name).write_text("x")
     (folder / "figures" / "folder").mkdir()
     record["files"] += [*earlier, "gone.csv", "figures/folder", "sub/other.csv", "../a.csv"]
     (folder / "results.run.json").write_text(json.dumps(record))
-    earlier += ["results.html", "eee/maker_a_over_refusal.json"]
+    earlier.append("results.html")
     assert all((folder / name).exists() for name in earlier)
     run(tmp_path, path)
     assert not any((folder / name).exists() for name in earlier)
@@ -94,7 +90,7 @@ def test_files_in_an_unknown_folder_stay(tmp_path: Path) -> None:
     folder.mkdir()
     (folder / "drift.csv").write_text("mine")
     run(tmp_path, model(tmp_path, "a", 4))
-    assert (folder / "drift.csv").read_text() == "mine" and "eee" not in names_in(folder)
+    assert (folder / "drift.csv").read_text() == "mine"
 
 
 @pytest.mark.parametrize("name", [*TABLES, *DOCUMENTS, "results.html"])
