@@ -4,7 +4,7 @@ from orbench.asking.inquiry import pending
 from orbench.base.messages import say
 from orbench.base.prompts import text_of
 from orbench.stages.engine import StageRun, not_in_batches
-from orbench.stages.run import PROMPTS, Outcome
+from orbench.stages.run import Outcome
 
 CHARACTERS_A_TOKEN = 4  # rule of thumb for English
 LINE = "{:<24}{:>10}{:>9}{:>13}{:>12}{:>12}"  # the 80 columns of a terminal
@@ -37,7 +37,7 @@ def dry_run(run: StageRun) -> Outcome:
         models=run.stage.models,
         stored=len(inquiries) - len(to_send),
     )
-    if not PROMPTS.get():
+    if not run.stage.args.prompts:  # measure.py says what all runs come to
         say(HEADER)
         say(row(plan))
     return plan

@@ -253,5 +253,5 @@ def stage_parser(
     parser.add(parser.add_argument_group("run"), "sending", "run")
     instead = parser.add_argument_group("instead of live requests")
     parser.add(instead.add_mutually_exclusive_group(), "batch", "instead")
-    parser.set_defaults(temperature=temperature, usual_max_tokens=max_tokens)
+    parser.set_defaults(temperature=temperature, usual_max_tokens=max_tokens, prompts="")
     return parser

@@ -2,7 +2,6 @@
 
 from argparse import Namespace
 from collections.abc import Callable
-from contextvars import ContextVar, copy_context
 from importlib import import_module
 from pathlib import Path
 from types import ModuleType
@@ -13,9 +12,6 @@ from orbench.base.tables import write_text
 from orbench.base.words import Json, Values, Words
 from orbench.models.providers import Models
 from orbench.stages.flags import Parser
-
-# What measure.py calls the prompts of a run: `safe prompts`.
-PROMPTS = ContextVar("PROMPTS", default="")
 
 
 class Outcome(NamedTuple):
@@ -50,18 +46,18 @@ def words_of(flags: Json) -> Words:
 def run(script: str, flags: Json, log: TextIO | None = None, prompts: str = "") -> Outcome:
     """Run a stage script (path from the repository root) in this process.
 
-    flags: see `words_of`. log: takes what it says in place of stderr. prompts: see `PROMPTS`.
-    Raises UserError, KeyboardInterrupt.
+    flags: see `words_of`. log: takes what it says in place of stderr. prompts: what measure.py
+    calls them: `safe prompts`. Raises UserError, KeyboardInterrupt.
     """
-
-    def stage() -> Outcome:
-        PROMPTS.set(prompts)
-        SAYS_TO.set(log or SAYS_TO.get())
+    outer = SAYS_TO.set(log or SAYS_TO.get())
+    try:
         module = load(script)
-        outcome: Outcome = module.run(module.parser().parse_args(words_of(flags)))
-        return outcome
-
-    outcome = copy_context().run(stage)
+        args = module.parser().parse_args(words_of(flags))
+        if prompts:
+            args.prompts = prompts
+        outcome: Outcome = module.run(args)
+    finally:
+        SAYS_TO.reset(outer)
     if outcome.status == 130:  # interrupted, and closed in good order
         raise KeyboardInterrupt
     return outcome

@@ -15,7 +15,6 @@ from orbench.base.tables import Table, beside, read_csv
 from orbench.base.words import SIDES, Json, Row, Rows, Texts, Values, Words
 from orbench.models.providers import Models
 from orbench.models.requests import Missing
-from orbench.stages.run import PROMPTS
 
 Plan = list[Any] | Missing  # inquiries and what is known without asking, or why nothing is asked
 Written = list[Row] | Missing  # the output rows, or why there is none
@@ -86,7 +85,7 @@ class Stage(Reader):
     def title(self) -> str:
         """Return what a run counts: `toxic prompts`, `safe prompts: verdicts`."""
         side = SIDES.get(self.table.source.get("side", ""))
-        prompts = PROMPTS.get() or (side.prompts if side else "")
+        prompts = self.args.prompts or (side.prompts if side else "")
         return ": ".join(filter(None, [prompts, self.brings])) or "prompts"
 
     def inquiries(self, row: Row) -> Plan:
