@@ -30,9 +30,8 @@ from orbench.base.tables import beside, file_name_part, read_csv, write_csv
 from orbench.base.words import SIDES, WORSE, Json, Texts
 from orbench.models.providers import Model
 from orbench.stages import flags
-from orbench.stages.estimate import HEADER, row
 from orbench.stages.prompt_sets import check_sides, read_input
-from orbench.stages.run import Outcome, load, run, words_of
+from orbench.stages.run import HEADER, Outcome, load, run, words_of
 
 ALIGN = "alignment_checker/gpt3_4_alignment_checker.py"
 CHECK = "response_checker/check_response.py"
@@ -316,7 +315,7 @@ def announce(todo: Sequence[Step]) -> Outcome:
         tokens += plan.tokens
         cost += plan.cost
         if plan.models:  # not the rules
-            rows.append(row(plan))
+            rows.append(plan.line)
         if plan.to_send:
             models += plan.models
     if todo[0].flags["dry_run"]:

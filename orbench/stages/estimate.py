@@ -7,12 +7,10 @@ from orbench.stages.engine import StageRun, not_in_batches
 from orbench.stages.run import Outcome
 
 CHARACTERS_A_TOKEN = 4  # rule of thumb for English
-LINE = "{:<24}{:>10}{:>9}{:>13}{:>12}{:>12}"  # the 80 columns of a terminal
-HEADER = LINE.format("", "answered", "to send", "tokens in ~", "out at most", "cost")
 
 
 def dry_run(run: StageRun) -> Outcome:
-    """Return what a run would send and cost, and report it. Raises UserError."""
+    """Return what a run would send and cost. Raises UserError."""
     to_send = pending(run)
     requests = not_in_batches(run.stage, to_send)
     inquiries = {inquiry.request.key for inquiry in run.inquiries}
@@ -27,7 +25,7 @@ def dry_run(run: StageRun) -> Outcome:
     cost = 0.0
     if prices := run.stage.args.prices:
         cost = (tokens * prices.prompt + most * prices.completion) / 1e6
-    plan = Outcome(
+    return Outcome(
         0,
         title=run.stage.title,
         to_send=len(requests),
@@ -37,20 +35,3 @@ def dry_run(run: StageRun) -> Outcome:
         models=run.stage.models,
         stored=len(inquiries) - len(to_send),
     )
-    if not run.stage.args.prompts:  # measure.py says what all runs come to
-        say(HEADER)
-        say(row(plan))
-    return plan
-
-
-def row(plan: Outcome) -> str:
-    """Return the requests, tokens and cost of a dry run, below HEADER."""
-    most = cost = "-"
-    limit = "≥"  # the prompts alone
-    if plan.most:
-        most = f"{plan.most:,}"
-        limit = "≤"
-    if plan.cost:
-        cost = f"{limit} ${plan.cost:,.2f}"
-    numbers = map("{:,}".format, (plan.stored, plan.to_send, plan.tokens))
-    return LINE.format(plan.title, *numbers, most, cost)

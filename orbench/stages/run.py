@@ -7,11 +7,14 @@ from pathlib import Path
 from types import ModuleType
 from typing import NamedTuple, NoReturn, TextIO
 
-from orbench.base.messages import SAYS_TO, UserError, run_script, tell
+from orbench.base.messages import SAYS_TO, UserError, run_script, say, tell
 from orbench.base.tables import write_text
 from orbench.base.words import Json, Values, Words
 from orbench.models.providers import Models
 from orbench.stages.flags import Parser
+
+LINE = "{:<24}{:>10}{:>9}{:>13}{:>12}{:>12}"  # the 80 columns of a terminal
+HEADER = LINE.format("", "answered", "to send", "tokens in ~", "out at most", "cost")
 
 
 class Outcome(NamedTuple):
@@ -28,6 +31,19 @@ class Outcome(NamedTuple):
     models: Models = ()  # that these go to
     stored: int = 0  # requests that the log answers
     stopped: str = ""  # why the run asked no further
+
+    @property
+    def line(self) -> str:
+        """Return the requests, tokens and cost of a dry run, below HEADER."""
+        most = cost = "-"
+        limit = "≥"  # the prompts alone
+        if self.most:
+            most = f"{self.most:,}"
+            limit = "≤"
+        if self.cost:
+            cost = f"{limit} ${self.cost:,.2f}"
+        numbers = map("{:,}".format, (self.stored, self.to_send, self.tokens))
+        return LINE.format(self.title, *numbers, most, cost)
 
 
 def words_of(flags: Json) -> Words:
@@ -92,6 +108,9 @@ def as_script(run: Callable[[Namespace], Outcome], parser: Callable[[], Parser])
 
     def main(argv: Words) -> int:
         outcome = run(parser().parse_args(argv))
+        if outcome.title:
+            say(HEADER)
+            say(outcome.line)
         if outcome.path:
             tell(outcome.path)
         return outcome.status
