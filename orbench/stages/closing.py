@@ -24,7 +24,6 @@ from orbench.models.providers import Models
 from orbench.models.requests import NOT_ENGLISH, Missing
 from orbench.models.substitutes import is_same_model
 from orbench.stages.engine import StageRun
-from orbench.stages.existing import OUTPUT_FLAGS
 from orbench.stages.facts import Counts, end_notes, measures_nothing
 from orbench.stages.run import Outcome
 from orbench.stages.stage import Closing, Result, Stage
@@ -195,7 +194,7 @@ def _say_nothing(run: StageRun, counts: Counts) -> None:
 def closing_lines(run: StageRun, counts: Counts) -> Lines:
     """Yield the stage's table, what a reader of the numbers must know, and the counts."""
     stage = run.stage
-    brief = stage.args.command[0] in OUTPUT_FLAGS  # it shows the rates itself
+    brief = stage.args.prompts  # measure.py shows the rates itself
     if not counts.rows[NOT_ASKED] and not brief:  # a rate of some rows would be another rate
         yield from stage.closing.lines()
     if stage.closing.doubt:
