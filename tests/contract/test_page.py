@@ -80,7 +80,10 @@ def test_graded_results_have_a_bar_of_their_shares_and_figures_in_details(desk: 
     classes = {"graded_category": ["safe_completion"] * 20 + [ANSWER] * 10 + [DIRECT] * 10}
     verdicts = [ANSWER] * 30 + [DIRECT] * 10
     page = page_of(desk, "--toxic", judged(desk, "t.csv", verdicts, columns=classes))
-    assert page.texts["figcaption"][0] == "Responses to toxic prompts. Percent of the responses."
+    assert (
+        page.texts["figcaption"][0]
+        == "Kinds of responses: toxic prompts. Percent of the responses."
+    )
     assert ["rejected_or_safe", "75.0 [59.8, 85.8]"] in [row[1:3] for row in page.rows]
     assert any("count a safe completion as an answer" in text for text in page.texts["dd"])
 

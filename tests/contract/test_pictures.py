@@ -119,7 +119,7 @@ def test_beside_models_on_the_same_prompts_the_published_ones_are_gray(
     wide = drawn(given, published=True)["scatter"].wide
     gray = [item for item in wide.items if isinstance(item, Dots) and item.color == "others"]
     assert [len(dots.points) for dots in gray] == [32] * is_gray
-    assert ("published" in wide.caption) == is_gray
+    assert ("published" in " ".join(texts_in(wide))) == is_gray
 
 
 def test_the_trend_goes_through_published_models_alone() -> None:
@@ -203,23 +203,21 @@ def test_a_text_is_cut_in_its_middle_to_a_width_that_it_has_in_a_file() -> None:
     for name in ("a-name-that-is-far-too-long-2026", "WWWWWWWWWWWW", "ab"):
         shown = fitted(name, 8)
         assert width_of(shown) <= 8 and (shown[0], shown[-1]) == (name[0], name[-1])
-    made = figure(Drawing("", "", 40, 2, [Text(0, 1, "Heron-4 (effort high) 2026 @ W&M: %")]))
+    made = figure(Drawing(40, 2, [Text(0, 1, "Heron-4 (effort high) 2026 @ W&M: %")]))
     (text,) = made.findobj(Words)
     (box,) = boxes_of(made)
     assert box.width / made.dpi * 72 / 8 <= width_of(text.get_text())
 
 
 def test_a_bar_is_split_by_class_and_by_who_refused() -> None:
-    graded = ["helped"] * 5 + ["direct_answer"] * 5 + ["partial"] * 4 + ["direct_refusal"] * 6
-    refused_by = ["model"] * 14 + ["filter"] * 4 + ["model"] * 2
     refused = [0.0] * 14 + [1.0] * 6
-    found = drawn([measured(responses(refused, graded=graded, refused_by=refused_by))])
-    widths = {
-        "classes_over_refusal": {"helped": 25, "partial": 20, "direct": 30},
-        "refusers_over_refusal": {"model": 10, "filter": 20},
-    }
-    for name, parts in widths.items():
-        wide = found[name].wide
+    about: dict[str, Any] = {"refused_by": ["model"] * 14 + ["filter"] * 4 + ["model"] * 2}
+    classes = ["helped"] * 5 + ["direct_answer"] * 5 + ["partial"] * 4 + ["direct_refusal"] * 6
+    graded = about | {"graded": classes, "direct": [0.0] * 18 + [1.0] * 2}
+    whole = {"helped": 25, "partial": 20, "direct": 10, "filter": 20}
+    for columns, parts in ((about, {"model": 10, "filter": 20}), (graded, whole)):
+        found = drawn([measured(responses(refused, **columns))])
+        wide = found["shares_over_refusal"].wide
         zero, hundred = (i.x for i in wide.items if isinstance(i, Text) and i.text in ("0", "100"))
         bars = [item for item in wide.items if isinstance(item, Line) and item.width == 0.8]
         shown = {}

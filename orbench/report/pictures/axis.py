@@ -1,11 +1,13 @@
 """An axis in percent or in points, from left to right or upwards."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from math import ceil, floor
 from typing import NamedTuple
 
+from orbench.base.words import Side
 from orbench.report.measures import Rate
-from orbench.report.pictures.drawing import Item, Line, Text
+from orbench.report.pictures.drawing import Item, Line, Shape, Text
+from orbench.report.standings import Placed, Published
 
 STEPS = (5, 10, 20, 50)  # between two ticks; an axis has at most five steps
 SHORT = 12  # ems; a shorter axis has three ticks
@@ -33,25 +35,29 @@ class Axis(NamedTuple):
         share = (percent - self.low) / (self.high - self.low)
         return self.start + share * (self.end - self.start)
 
-    def across(self, top: float, bottom: float) -> Iterator[Item]:
-        """Yield its rules and numbers, if it runs from left to right."""
+    def rules(self, start: float, end: float, *, is_upright: bool = False) -> Iterator[Item]:
+        """Yield its rules, from one place to another, and the numbers at their ends."""
         for tick in self.ticks:
-            x = self.at(tick)
-            yield Line([(x, top), (x, bottom)], "rule", 0.07)
-            yield Text(x, bottom + 1.2, str(tick), "faint", "middle")
+            at = self.at(tick)
+            rule = [(at, start), (at, end)]
+            number = Text(at, end + 1.2, str(tick), "faint", "middle")
+            if is_upright:
+                rule = [(start, at), (end, at)]
+                number = number._replace(x=end - 0.5, y=at + 0.35, anchor="end")
+            yield Line(rule, "rule", 0.07)
+            yield number
 
-    def upwards(self, left: float, right: float) -> Iterator[Item]:
-        """Yield its rules and numbers, if it runs upwards."""
-        for tick in self.ticks:
-            y = self.at(tick)
-            yield Line([(left, y), (right, y)], "rule", 0.07)
-            yield Text(left - 0.5, y + 0.35, str(tick), "faint", "end")
+
+def on(shapes: Iterable[Shape], x: Axis, y: Axis) -> Iterator[Shape]:
+    """Yield shapes at their places on two axes."""
+    for shape in shapes:
+        yield shape._replace(points=[(x.at(a), y.at(b)) for a, b in shape.points])
 
 
 def axis_over(percents: Sequence[float]) -> Axis:
     """Return an axis from a ten to a ten that holds these."""
-    low = min(10 * floor(min(percents, default=0) / 10), 90)
-    high = 10 * ceil(max(percents, default=100) / 10)
+    low = min(10 * floor(min(percents) / 10), 90)
+    high = 10 * ceil(max(percents) / 10)
     return Axis(low, max(high, low + 10), 0, 1)
 
 
@@ -63,3 +69,11 @@ def percents(rate: Rate) -> list[float]:
         return []
     ends = rate.interval if rate.result.unscored_known else ()
     return [100 * share for share in (rate.mean.rate, *ends)]
+
+
+def percents_of(model: Placed, side: Side) -> list[float]:
+    """Return the rate of a side in percent, and the ends of its interval if it has one."""
+    if isinstance(model, Published):
+        return [100 * model.rate(side)]
+    rate = model.on(side)
+    return percents(rate) if rate else []

@@ -30,7 +30,6 @@ COLORS = {
     "safe_completion": "#8a8500",
     "indirect": "#c98200",
     "direct": "#b84000",
-    "api": "#777777",
     "model": "#b84000",
     "model_api": "#8a4fe8",
     "filter": "#777777",
@@ -95,13 +94,12 @@ Item = Shape | Text | Name
 
 
 class Drawing(NamedTuple):
-    """A picture."""
+    """A picture. title: empty if figures beside it say the same."""
 
-    title: str
-    caption: str  # how to read it
     width: float
     height: float
     items: Sequence[Item]
+    title: str = ""
 
     @property
     def shapes(self) -> dict[Shape, list[Shape]]:
@@ -145,21 +143,20 @@ def fitted(text: str, width: float) -> str:
 # -- SVG -------------------------------------------------------------------------------------------
 
 
-def svg(drawing: Drawing, em: float, *, is_file: bool = False) -> str:
-    """Return the SVG. em: the size of the type, in points; in pixels on a page."""
-    size = [drawing.width * em, drawing.height * em]
-    width, height = map(_number, size)
-    about = 'aria-hidden="true"'  # if it has no title: figures beside it say the same
+def svg(drawing: Drawing, em: float) -> str:
+    """Return the SVG. em: the size of the type, in points. On a page, its style says how wide."""
+    width = _number(drawing.width * em)
+    height = _number(drawing.height * em)
+    about = 'aria-hidden="true"'
     if drawing.title:
         about = f'role="group" aria-label="{escape(drawing.title)}"'
-    if is_file:
-        about += f' width="{width}pt" height="{height}pt"'
     shapes = [_path(style, like, em) for style, like in drawing.shapes.items()]
     texts = [_text(text, em) for text in drawing.texts]
     names = [_name(name, em) for name in drawing.items if isinstance(name, Name)]
     return (
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}" {about} '
-        f'font-size="{em:g}" font-family="system-ui, Liberation Sans, DejaVu Sans, sans-serif">'
+        f'width="{width}pt" height="{height}pt" font-size="{em:g}" '
+        'font-family="system-ui, Liberation Sans, DejaVu Sans, sans-serif">'
         f"{''.join([*shapes, *texts, *names])}</svg>"
     )
 

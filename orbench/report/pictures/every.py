@@ -1,67 +1,77 @@
 """The pictures of a report: what each shows, and the section of the page that it stands in."""
 
-from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
-from operator import attrgetter
+from operator import attrgetter, itemgetter
 from typing import NamedTuple
 
 import numpy as np
 
 from orbench.base.grouping import grouped
 from orbench.base.tables import file_name_part
-from orbench.base.words import SIDES, Side, Words
+from orbench.base.words import SIDES, Side
 from orbench.report.categories import CategoryTable, category_tables
-from orbench.report.measures import OVERALL, Compared, Kind, Rates
-from orbench.report.pictures import scatter
-from orbench.report.pictures.axis import Axis, axis_over, percents
-from orbench.report.pictures.drawing import NARROW, WIDE, Drawing
-from orbench.report.pictures.rows import Mark, Row, Rows, marks, panels, picture
+from orbench.report.measures import OVERALL, Compared, Kind, Rate, Rates
+from orbench.report.pictures.axis import Axis, axis_over, on, percents, percents_of
+from orbench.report.pictures.drawing import NARROW, WIDE, Dots, Drawing, Line, Shape
+from orbench.report.pictures.rows import Panel, dot, rows
+from orbench.report.pictures.scatter import scatter
 from orbench.report.published import is_on_or_bench
 from orbench.report.rates import refusals
 from orbench.report.results import SAFE, TOXIC
-from orbench.report.standings import Placed, Published, Report
+from orbench.report.standings import Placed, Report
 
 WHOLE = Axis(0, 100, 0, 100)
 BAR = Axis(0, 100, 1, 21)  # of the leaderboard
-BAR_TICKS = Drawing("", "", 22, 1.2, [*BAR.across(0, -0.2)])
-NUMBERED = 20  # models: with more, their names have the numbers by which scatters call them
+BAR_TICKS = Drawing(22, 1.2, [*BAR.rules(0, -0.2)])
+BAR_ROW = Axis(0, 1, 0.5, 1.5)
 MOST_PAIRS = 15  # those of six models
 REACHES = (5, 10, 20, 50, 100)  # points from 0 to the ends of an axis of differences
-DUMBBELL = (
-    "Percent of prompts refused, with 95 % intervals. A longer bar is a better balance; the score "
-    "is its length."
-)
+GAP = 0.4  # percent between parts, whatever their colors
+# By section.
 TITLES = {
+    "dumbbell": "Both rates of each model",
+    "scatter": "Over-refusal and toxic rejection",
+    "shares": "Kinds of responses",
+    "categories": "Refusals by category",
     "tiers": "Refusals by tier",
     "toxicity": "Refusals by toxicity score",
     "drift": "Change between prompt sets",
+    "differences": "Differences between models",
 }
-PANELS = "Percent refused, with 95 % intervals. Gray: the other models."
-DIFFERENCES = (
-    "Percentage points, with 95 % intervals. Filled: the tests show a difference. Hollow: they do "
-    "not, which does not show that the models are equal."
-)
-OF_RESPONSES = "Percent of the responses."
-GAP = 0.4  # percent between parts, whatever their colors
-SHARES = {"classes": "Responses to", "refusers": "Who refused"}
-# Of SHARES: the classes of graded responses, which add up to all; the fields of RefusedBy.
+OF_RATES = "Percent refused, with 95 % intervals. Gray: the other models."
+CAPTIONS = {
+    "dumbbell": (
+        "Percent of prompts refused, with 95 % intervals. A longer bar is a better balance; the "
+        "score is its length."
+    ),
+    "scatter": (
+        "Good models stand upper left: they answer safe prompts and refuse toxic ones. Crosses: "
+        "95 % intervals. A line joins the settings of one model."
+    ),
+    "shares": "Percent of the responses.",
+    "categories": OF_RATES,
+    "tiers": OF_RATES,
+    "toxicity": OF_RATES,
+    "drift": OF_RATES,
+    "differences": (
+        "Percentage points, with 95 % intervals. Filled: the tests show a difference. Hollow: they "
+        "do not, which does not show that the models are equal."
+    ),
+}
+# The classes of graded responses, and who refused: the fields of RefusedBy. Refusals by the model
+# are in words; graded ones are split.
 PARTS = {
-    "classes": {
-        "helped": "helped",
-        "partial": "partial",
-        "safe_completion": "safe completion",
-        "indirect": "indirect refusal",
-        "direct": "direct refusal",
-        "api": "refused by the API",
-    },
-    "refusers": {
-        "model": "the model, in words",
-        "model_api": "the model's API",
-        "filter": "the provider's filter",
-        "gateway": "a gateway",
-        "unknown": "an API that does not say who",
-    },
+    "helped": "helped",
+    "partial": "partial",
+    "safe_completion": "safe completion",
+    "indirect": "indirect refusal",
+    "direct": "direct refusal",
+    "model": "refused in words",
+    "model_api": "refused by the model's API",
+    "filter": "by the provider's filter",
+    "gateway": "by a gateway",
+    "unknown": "by an API that does not say who",
 }
 
 
@@ -70,195 +80,190 @@ class Picture(NamedTuple):
 
     section: str  # of the page
     name: str  # of its files, without an ending
+    caption: str  # how to read it
     wide: Drawing
     narrow: Drawing
+
+
+class Chart(NamedTuple):
+    """What a picture shows. draw: in a width."""
+
+    section: str
+    draw: Callable[[float], Drawing]
+    side: Side | None = None
+    part: str = ""  # the prompts and the judge, if there are several charts of its kind
 
 
 def pictures(report: Report) -> Iterator[Picture]:
     """Draw all there is something to draw for, with doubts about the results below it."""
     doubts = [f"{result.label}: {result.doubt}" for result in report.results if result.doubt]
-    notes = [*dict.fromkeys(doubts)]
-    for one in _drawn(report):
-        yield one._replace(wide=one.wide.above(notes), narrow=one.narrow.above(notes))
+    for section, draw, side, part in _charts(report):
+        title = TITLES[section]
+        name = section
+        if side:
+            title += f": {side.prompts}"
+            name += f"_{side.name}"
+        if part:
+            name += f"_{part}"
+        notes = [part, *dict.fromkeys(doubts)]
+        drawn = [draw(width).above(notes)._replace(title=title) for width in (WIDE, NARROW)]
+        yield Picture(section, file_name_part(name), CAPTIONS[section], *drawn)
 
 
-def _drawn(report: Report) -> Iterator[Picture]:
+def _charts(report: Report) -> Iterator[Chart]:
     for models in grouped(report.board, attrgetter("group")).values():
-        draw = partial(picture, dumbbell(models), "Both rates of each model", DUMBBELL)
-        yield _picture("leaderboard", "dumbbell", draw, models[0].part)
+        draw = partial(rows, [dumbbell(models)])
+        yield Chart("dumbbell", draw, part=models[0].part)
     yield from _scatters(report)
     yield from _shares(report)
     yield from _multiples(report)
     yield from _differences(report)
 
 
-def _picture(section: str, name: str, draw: Callable[[float], Drawing], part: str = "") -> Picture:
-    """Return a picture. part: the prompts and the judge, if there are several of its kind."""
-    file = file_name_part(f"{name}_{part}" if part else name)
-    return Picture(section, file, *[draw(width).above([part]) for width in (WIDE, NARROW)])
+# -- models ----------------------------------------------------------------------------------------
 
 
-# -- the leaderboard -------------------------------------------------------------------------------
-
-
-def dumbbell(models: Sequence[Placed]) -> Rows:
+def dumbbell(models: Sequence[Placed]) -> Panel:
     """Return both rates of each model, in their order."""
-    rows = []
-    for number, model in enumerate(models, start=1):
-        name = model.result.short
-        if len(models) > NUMBERED:
-            name = f"{number}  {name}"
-        score = f"{100 * model.score:z.0f}" if model.has_both_sides else ""
-        rows.append(Row(name, _both(model), score))
+    names = [model.result.short for model in models]
+    scores = [f"{100 * model.score:z.0f}" if model.has_both_sides else "" for model in models]
+    shapes = [shape for row, model in enumerate(models) for shape in _both(model, row)]
     heads = ("○ safe prompts", "over_refusal"), ("toxic prompts ●", "toxic")
-    return Rows(rows, WHOLE, *heads)
+    return Panel(names, shapes, WHOLE, *heads, scores)
 
 
 def bar_of(model: Placed) -> Drawing:
     """Return the row of one model, without its name and its score."""
-    return Drawing("", "", 22, 1, [*marks(Row("", _both(model)), BAR, 0.5)])
+    return Drawing(22, 1, [*on(_both(model, 0), BAR, BAR_ROW)])
 
 
-def _both(model: Placed) -> list[Mark]:
-    """Return the marks of both sides, or of one."""
-    found = []
+def _both(model: Placed, row: int) -> list[Shape]:
+    """Return the rates of both sides, joined by a bar, or one rate."""
+    shapes: list[Shape] = []
+    ends = []
     for side in (SAFE, TOXIC):
-        known = _percents(model, side)
-        if known:
-            found.append(Mark(known, side.name, is_hollow=not side.is_toxic))
-    return found
+        known = percents_of(model, side)
+        ends += [(percent, row) for percent in known[:1]]
+        shapes += dot(known, row, side.name, is_hollow=not side.is_toxic)
+    return [Line(ends, "band", 0.55), *shapes]
 
 
-def _percents(model: Placed, side: Side) -> list[float]:
-    """Return the rate of a side in percent, and the ends of its interval if it has one."""
-    if isinstance(model, Published):
-        return [100 * model.rate(side)]
-    rate = model.on(side)
-    return percents(rate) if rate else []
-
-
-def _scatters(report: Report) -> Iterator[Picture]:
+def _scatters(report: Report) -> Iterator[Chart]:
     """Yield a scatter for each group of the leaderboard that has models with both rates."""
     measured = [standing for standing in report.board if standing.has_both_sides]
-    gray = [*map(_mark, report.published)]
-    axes = scatter.axes_over([*map(_mark, measured), *gray])
+    known: list[Placed] = [*measured, *report.published]
     for models in grouped(measured, attrgetter("group")).values():
-        beside = gray if is_on_or_bench(models[0]) else []
-        draw = partial(scatter.scatter, [*map(_mark, models)], beside, axes)
-        yield _picture("scatter", "scatter", draw, models[0].part)
+        gray = report.published if is_on_or_bench(models[0]) else []
+        draw = partial(scatter, models, gray, known)
+        yield Chart("scatter", draw, part=models[0].part)
     if not report.board:  # then the published models are the models
-        yield _picture("scatter", "scatter", partial(scatter.scatter, gray, gray, axes))
+        yield Chart("scatter", partial(scatter, report.published, report.published, known))
 
 
-def _mark(model: Placed) -> scatter.Mark:
-    """Return both rates of a model."""
-    safe = _percents(model, SAFE)
-    toxic = _percents(model, TOXIC)
-    name = model.result.short
-    words = f"{name}: refuses {safe[0]:.1f} % of safe prompts and {toxic[0]:.1f} % of toxic ones"
-    return scatter.Mark(model.result.model, name, safe, toxic, words)
+def _shares(report: Report) -> Iterator[Chart]:
+    """Yield the shares of graded classes and of who refused, if not the models alone, in words."""
+    parts = {rate: standing.part for standing in report.board for rate in standing.sides}
+    groups = grouped(parts, lambda rate: (rate.side, parts[rate]))
+    for (side, part), rates in groups.items():
+        shapes: list[Shape] = []
+        for row, rate in enumerate(rates):
+            shapes += _stacked(_shares_of(rate, report), row)
+        colors = {shape.color for shape in shapes}
+        if colors - {"helped", "model"}:
+            panel = Panel([rate.result.short for rate in rates], shapes, WHOLE)
+            key = {color: words for color, words in PARTS.items() if color in colors}
+            draw = partial(rows, [panel], key=key)
+            yield Chart("shares", draw, side, part)
 
 
-def _shares(report: Report) -> Iterator[Picture]:
-    """Yield the shares of graded classes, and who refused where that is not the model alone."""
-    graded = grouped(report.shares, attrgetter("result"))
-    rows = defaultdict(list)
-    for standing in report.board:
-        for rate in standing.sides:
-            refused_by = rate.details.refused_by
-            shares = refused_by._asdict() if refused_by else {}
-            shares |= {one.counted: one.mean.rate for one in graded.get(rate.result, ())}
-            for name, parts in PARTS.items():
-                row = Row(rate.result.short, [*_stacked(shares, parts)])
-                rows[name, rate.side, standing.part].append(row)
-    for (name, side, part), found in rows.items():
-        given = Rows(found, WHOLE, parts=PARTS[name])
-        if {mark.color for row in found for mark in row.marks} - {"helped", "model"}:
-            draw = partial(picture, given, f"{SHARES[name]} {side.prompts}", OF_RESPONSES)
-            yield _picture("shares", f"{name}_{side.name}", draw, part)
+def _shares_of(rate: Rate, report: Report) -> dict[str, float]:
+    """Return the shares of PARTS."""
+    refused_by = rate.details.refused_by
+    shares = refused_by._asdict() if refused_by else {}
+    graded = {one.counted: one.mean.rate for one in report.shares if one.result is rate.result}
+    if graded:
+        shares.pop("model", None)
+    return shares | graded
 
 
-def _stacked(shares: Mapping[str, float], parts: Iterable[str]) -> Iterator[Mark]:
+def _stacked(shares: Mapping[str, float], row: int) -> Iterator[Line]:
     """Yield the parts of a bar."""
     end = 0.0
-    for part in parts:
+    for part in PARTS:
         start, end = end, end + 100 * shares.get(part, 0)
         if end > start:
-            yield Mark([start, start, end - GAP], part, is_part=True)
+            yield Line([(start, row), (end - GAP, row)], part, 0.8)
 
 
 # -- parts of the prompts, and pairs of models -----------------------------------------------------
 
 
-def _multiples(report: Report) -> Iterator[Picture]:
+def _multiples(report: Report) -> Iterator[Chart]:
     """Yield the rates by category, by tier, by toxicity score, and on several prompt sets."""
     for table in category_tables(report):
-        draw = partial(panels, _by_category(table), table.title, PANELS)
-        yield _picture("categories", f"categories_{table.side.name}", draw, table.part)
+        draw = partial(rows, _panels(_by_median(table), "subset.name"))
+        yield Chart("categories", draw, table.side, table.part)
     changes = [one for one in report.comparisons if one.kind is Compared.SETS]
     curves = {
         "tiers": (report.in_order(refusals(report.rates, Kind.TIER)), "subset.name"),
         "toxicity": (refusals(report.rates, Kind.SCORE), "subset.name"),
         "drift": ([rate for one in changes for rate in (one.b, one.a)], "result.prompts"),
     }
-    for name, (rates, value) in curves.items():
+    for section, (rates, value) in curves.items():
         groups = grouped(rates, attrgetter("side", "result.judge"))
         for (side, judge), of_side in groups.items():
-            title = f"{TITLES[name]}: {side.prompts}"
-            draw = partial(panels, _curves(of_side, value), title, PANELS)
             part = judge if len(groups) > len(SIDES) else ""
-            yield _picture(name, f"{name}_{side.name}", draw, part)
+            draw = partial(rows, _panels(of_side, value, is_joined=True))
+            yield Chart(section, draw, side, part)
 
 
-def _by_category(table: CategoryTable) -> list[Rows]:
-    """Return the rates by category of each model, the categories by their median."""
-    rates = [rate for of_model in table.rates.values() for rate in of_model.values() if rate.n]
-    by_name = grouped(
-        [rate for rate in rates if rate.subset in table.subsets], attrgetter("subset.name")
-    )
-    medians = {name: -np.median([one.mean.rate for one in of]) for name, of in by_name.items()}
-    medians[OVERALL.name] = 1  # the last
-    return _rows_of_models(by_name, sorted(by_name, key=medians.__getitem__))
+def _by_median(table: CategoryTable) -> list[Rate]:
+    """Return the rates by category, the categories by their median, and all prompts last."""
+    shown = []
+    for of_model in table.rates.values():
+        shown += [rate for rate in of_model.values() if rate.n and rate.subset in table.subsets]
+    by_subset = grouped(shown, attrgetter("subset"))
+
+    def order(rate: Rate) -> tuple[bool, float]:
+        median = np.median([one.mean.rate for one in by_subset[rate.subset]])
+        return rate.subset == OVERALL, -median
+
+    return sorted(shown, key=order)
 
 
-def _curves(rates: Rates, value: str) -> list[Rows]:
-    """Return the rates of each model on one side, which are in their order."""
-    by_value = grouped([rate for rate in rates if rate.n], attrgetter(value))
-    rows = _rows_of_models(by_value, [*by_value])
-    return [one._replace(is_joined=True) for one in rows]
+def _panels(rates: Rates, value: str, is_joined: bool = False) -> list[Panel]:
+    """Return the rates of each model, with those of all in gray, in rows by a value."""
+    known = [rate for rate in rates if rate.n]
+    value_of = attrgetter(value)
+    names = [*grouped(known, value_of)]
+    places = {rate: (100 * rate.mean.rate, names.index(value_of(rate))) for rate in known}
+    axis = axis_over([percent for rate in known for percent in percents(rate)])
+    panels = []
+    for name, own in grouped(known, attrgetter("result.short")).items():
+        shapes: list[Shape] = [Dots([*places.values()], "others", 0.28)]
+        for rate in own:
+            shapes += dot(percents(rate), places[rate][1], rate.side.name)
+        if is_joined:
+            line = sorted([places[rate] for rate in own], key=itemgetter(1))
+            shapes.append(Line(line, "ink", 0.07))
+        panels.append(Panel(names, shapes, axis, (name, "ink")))
+    return panels
 
 
-def _rows_of_models(by_value: Mapping[str, Rates], values: Words) -> list[Rows]:
-    """Return the rates of each model, with those of the others in gray."""
-    rates = [rate for value in values for rate in by_value[value]]
-    axis = axis_over([percent for rate in rates for percent in percents(rate)])
-    found = []
-    for name in dict.fromkeys(rate.result.short for rate in rates):
-        rows = []
-        for value in values:
-            others = [100 * rate.mean.rate for rate in by_value[value]]
-            own = [rate for rate in by_value[value] if rate.result.short == name]
-            marks = [Mark(percents(rate), rate.side.name) for rate in own]
-            rows.append(Row(value, marks, others=others))
-        found.append(Rows(rows, axis, (name, "ink")))
-    return found
-
-
-def _differences(report: Report) -> Iterator[Picture]:
+def _differences(report: Report) -> Iterator[Chart]:
     """Yield the differences of models on each side, by each judge, if they are few."""
     groups = grouped(report.of_models(), attrgetter("a.side", "judge"))
     for (side, judge), pairs in groups.items():
         if len(pairs) > MOST_PAIRS:
             continue
-        rows = []
-        for pair in pairs:
+        names = [f"{pair.a.result.short} - {pair.b.result.short}" for pair in pairs]
+        shapes: list[Shape] = []
+        for row, pair in enumerate(pairs):
             points = [100 * share for share in (pair.gap.difference, *pair.gap.interval)]
-            mark = Mark(points, side.name, is_hollow=not pair.is_finding)
-            rows.append(Row(f"{pair.a.result.short} - {pair.b.result.short}", [mark]))
-        furthest = max(abs(end) for row in rows for mark in row.marks for end in mark.percents)
+            shapes += dot(points, row, side.name, is_hollow=not pair.is_finding)
+        furthest = max(100 * abs(end) for pair in pairs for end in pair.gap.interval)
         reach = next(reach for reach in REACHES if furthest <= reach)
         heads = ("← the first refuses fewer", "faint"), ("more →", "faint")
-        given = Rows(rows, Axis(-reach, reach, 0, 1), *heads)
-        draw = partial(picture, given, f"Differences in {side.rate}", DIFFERENCES)
+        draw = partial(rows, [Panel(names, shapes, Axis(-reach, reach, 0, 1), *heads)])
         part = judge if len(groups) > len(SIDES) else ""
-        yield _picture("differences", f"differences_{side.name}", draw, part)
+        yield Chart("differences", draw, side, part)

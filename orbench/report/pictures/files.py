@@ -1,12 +1,12 @@
 """Drawings as files: SVG as on the page, PDF and PNG by matplotlib."""
 
 from io import BytesIO
+from math import nan
 from pathlib import Path
 from typing import Any, Literal
 
 import matplotlib as mpl
 from fontTools import subset  # type: ignore[import-untyped]
-from matplotlib.collections import LineCollection
 from matplotlib.figure import Figure
 from matplotlib.font_manager import findfont
 from matplotlib.lines import Line2D
@@ -14,13 +14,14 @@ from matplotlib.transforms import Affine2D
 
 from orbench.report.pictures.drawing import (
     COLORS,
+    Dots,
     Drawing,
-    Line,
     svg,
 )
 
 FONT = "DejaVu Sans"
 EM = 8.0  # points, the size of the type
+BREAK = (nan, nan)  # between lines
 DATES = {"pdf": "CreationDate", "png": "Date"}  # as files name theirs
 STYLE: dict[Any, Any] = {
     "figure.dpi": 300,
@@ -51,7 +52,7 @@ def write_font(path: Path, text: str) -> None:
 def as_file(drawing: Drawing, kind: str, font: Path | None = None) -> bytes:
     """Return a drawing as svg, pdf or png; the same bytes in each run. font: a file."""
     if kind == "svg":
-        return svg(drawing, EM, is_file=True).encode()
+        return svg(drawing, EM).encode()
     file = BytesIO()
     with mpl.rc_context(STYLE):
         figure(drawing, font).savefig(file, format=kind, metadata={DATES[kind]: None})
@@ -64,24 +65,21 @@ def figure(drawing: Drawing, font: Path | None = None) -> Figure:
     in_ems = Affine2D().scale(1 / drawing.width, -1 / drawing.height).translate(0, 1)
     in_points = in_ems + made.transFigure
     for style, shapes in drawing.shapes.items():
-        look: dict[str, Any] = {"color": COLORS[style.color], "transform": in_points}
-        if isinstance(style, Line):
-            lines = [shape.points for shape in shapes]
-            made.add_artist(LineCollection(lines, linewidth=style.width * EM, **look))
-        else:
-            x, y = zip(*[point for shape in shapes for point in shape.points], strict=True)
-            size = style.width * EM
-            made.add_artist(Line2D(x, y, ls="", marker="o", ms=size, mew=0, **look))
+        look: dict[str, Any] = {"lw": style.width * EM}
+        if isinstance(style, Dots):
+            look = {"ls": "", "marker": "o", "ms": style.width * EM, "mew": 0}
+        points = [point for shape in shapes for point in (*shape.points, BREAK)]
+        x, y = zip(*points, strict=True)
+        line = Line2D(x, y, color=COLORS[style.color], transform=in_points, **look)
+        made.add_artist(line)
     for text in drawing.texts:
-        place = ALIGNED[text.anchor]
-        color = COLORS[text.color]
         made.text(
             text.x,
             text.y,
             text.text,
-            ha=place,
+            ha=ALIGNED[text.anchor],
             size=EM,
-            color=color,
+            color=COLORS[text.color],
             transform=in_points,
             font=font,
         )
