@@ -170,6 +170,7 @@ def test_categories_stand_by_their_median_and_all_prompts_last() -> None:
     picture = drawn([measured(responses(refused, category=names))])["categories_over_refusal"]
     rows = [text for text in texts_in(picture.wide) if text in (*table, "overall")]
     assert rows == ["fraud", "hate", "overall"]
+    assert set(drawn(models("a 0/0?30 0/0?30"))) == {"dumbbell"}  # nothing is scored
 
 
 def test_names_without_a_place_have_their_number_below() -> None:

@@ -201,8 +201,10 @@ def _stacked(shares: Mapping[str, float], row: int) -> Iterator[Line]:
 def _multiples(report: Report) -> Iterator[Chart]:
     """Yield the rates by category, by tier, by toxicity score, and on several prompt sets."""
     for table in category_tables(report):
-        draw = partial(rows, _panels(_by_median(table), "subset.name"))
-        yield Chart("categories", draw, table.side, table.part)
+        shown = _by_median(table)
+        if shown:
+            draw = partial(rows, _panels(shown, "subset.name"))
+            yield Chart("categories", draw, table.side, table.part)
     changes = [one for one in report.comparisons if one.kind is Compared.SETS]
     curves = {
         "tiers": (report.in_order(refusals(report.rates, Kind.TIER)), "subset.name"),
@@ -210,7 +212,8 @@ def _multiples(report: Report) -> Iterator[Chart]:
         "drift": ([rate for one in changes for rate in (one.b, one.a)], "result.prompts"),
     }
     for section, (rates, value) in curves.items():
-        groups = grouped(rates, attrgetter("side", "result.judge"))
+        scored = [rate for rate in rates if rate.n]
+        groups = grouped(scored, attrgetter("side", "result.judge"))
         for (side, judge), of_side in groups.items():
             part = judge if len(groups) > len(SIDES) else ""
             draw = partial(rows, _panels(of_side, value, is_joined=True))
@@ -232,14 +235,13 @@ def _by_median(table: CategoryTable) -> list[Rate]:
 
 
 def _panels(rates: Rates, value: str, is_joined: bool = False) -> list[Panel]:
-    """Return the rates of each model, with those of all in gray, in rows by a value."""
-    known = [rate for rate in rates if rate.n]
+    """Return scored rates of each model, with those of all in gray, in rows by a value."""
     value_of = attrgetter(value)
-    names = [*grouped(known, value_of)]
-    places = {rate: (100 * rate.mean.rate, names.index(value_of(rate))) for rate in known}
-    axis = axis_over([percent for rate in known for percent in percents(rate)])
+    names = [*grouped(rates, value_of)]
+    places = {rate: (100 * rate.mean.rate, names.index(value_of(rate))) for rate in rates}
+    axis = axis_over([percent for rate in rates for percent in percents(rate)])
     panels = []
-    for name, own in grouped(known, attrgetter("result.short")).items():
+    for name, own in grouped(rates, attrgetter("result.short")).items():
         shapes: list[Shape] = [Dots([*places.values()], "others", 0.28)]
         for rate in own:
             shapes += dot(percents(rate), places[rate][1], rate.side.name)
