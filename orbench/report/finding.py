@@ -132,8 +132,6 @@ def _against(comparison: Comparison) -> Lines:
     yield from remarks(comparison)
     if a.settings != b.settings:
         yield "settings differ"
-    if a.lookalikes or b.lookalikes:
-        yield f"{a.side.prompts} may be rewrites of one another, so intervals may be too narrow"
     if comparison.is_finding and not comparison.by_labels:
         yield UNLABELED
 
