@@ -134,16 +134,6 @@ def _rate_words(rate: Rate) -> str:
     return f"{rate.side.rate} {measured} ({known})"
 
 
-def unpaired_lines(rates: Rates) -> Lines:
-    """Yield where prompts of pairs lack a partner. rates: of all kinds."""
-    for rate in rates:
-        subset = rate.subset
-        if rate.unpaired and rate.counted is Counted.HIGHER_REFUSED and not subset.category:
-            where = f"{subset.kind} {subset.value}".strip()
-            name = f"{rate.result.label}, {rate.side.prompts}, {where}"
-            yield f"{name}: {rate.unpaired:,} without a partner"
-
-
 # -- comparisons ---------------------------------------------------------------------------------
 
 

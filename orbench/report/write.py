@@ -74,7 +74,6 @@ def write(made: Report, sources: Sequence[Source], options: Options) -> None:
     write_csvs(folder, made)
     write_summary(folder, made)
     lines = [*made.label_lines]
-    lines += sentences.unpaired_lines(made.rates)
     lines += sentences.comparison_lines(made.of_models(Counted.HEDGED))
     lines += sentences.trend_lines(made.associations)
     for line in _terminal_lines(made, lines, options):

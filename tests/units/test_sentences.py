@@ -13,10 +13,7 @@ from orbench.report.measures import (
     Comparison,
     Counted,
     Details,
-    Kind,
     Outcome,
-    Rate,
-    Subset,
 )
 from orbench.report.numerals import points
 from orbench.report.ranking import Correlation
@@ -31,7 +28,6 @@ from orbench.report.sentences import (
     rate_lines,
     remarks,
     trend_lines,
-    unpaired_lines,
     warnings,
 )
 from tests.results import (
@@ -157,29 +153,6 @@ def test_each_rate_has_a_line() -> None:
 def test_rates_by_several_judges_name_them() -> None:
     lines = rate_lines([[make_rate()], [make_rate(make_result(judge="Judge"))]])
     assert [line.partition(":")[0] for line in lines] == ["m, gpt4", "m, Judge"]
-
-
-def subset_rate(kind: Kind, value: str = "", **fields: Any) -> Rate:
-    """Return the rate of pairs that a model gets right, or of prompts with a label."""
-    category = fields.pop("category", "")
-    rate = make_rate(subset=Subset(kind, value, category), **fields)
-    return replace(rate, counted=Counted.HIGHER_REFUSED) if kind is Kind.PAIRS else rate
-
-
-@pytest.mark.parametrize(
-    ("rate", "lines"),
-    [
-        (subset_rate(Kind.PAIRS, n=30), []),
-        (subset_rate(Kind.PAIRS, unpaired=1, category="hate"), []),
-        (
-            subset_rate(Kind.PAIRS, "1 < 2", unpaired=1),
-            ["m, safe prompts, pairs 1 < 2: 1 without a partner"],
-        ),
-        (subset_rate(Kind.OVERALL, n=1), []),
-    ],
-)
-def test_prompts_without_a_partner_have_a_line(rate: Rate, lines: list[str]) -> None:
-    assert [*unpaired_lines([rate])] == lines
 
 
 # -- comparisons ---------------------------------------------------------------------------------
