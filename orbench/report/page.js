@@ -31,10 +31,12 @@ for (const button of document.querySelectorAll(".copy")) button.addEventListener
   navigator.clipboard?.writeText(sentence.textContent).then(() => button.textContent = "Copied", () => {});
 });
 
-byId("with")?.addEventListener("change", ({target: {value}}) => {
-  const table = document.querySelector("#differences details table");
-  table.closest("details").open = true;
+const chosen = byId("with");
+chosen?.addEventListener("change", () => {
+  const table = document.querySelector("#differences details table"), {value} = chosen;
+  table.closest("details").open = value;
   for (const row of table.tBodies[0].rows) {
     row.hidden = value && [...row.cells].slice(0, 2).every((cell) => cell.textContent !== value);
   }
 });
+chosen?.dispatchEvent(new Event("change"));
