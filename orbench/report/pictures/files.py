@@ -42,6 +42,7 @@ def write_font(path: Path, text: str) -> None:
     of the whole one takes longer than all else.
     """
     options = subset.Options(notdef_outline=True)
+    options.drop_tables += ["FFTM"]  # the time the font was made
     font = subset.load_font(findfont(FONT), options)
     letters = subset.Subsetter(options)
     letters.populate(text=text)
