@@ -138,7 +138,7 @@ def test_the_leaderboard_shows_rates_with_intervals(page: Page) -> None:
     head, a, b = page.rows[:3]
     columns = ["Rank", "Model", "○", "safe and", "●", "toxic prompts refused, %"]
     ticks = ["0", "20", "40", "60", "80", "100"]
-    assert head[:14] == [*columns, *ticks, "Over-refusal rate, %", "n 60"]
+    assert head[:14] == [*columns, *ticks, "Over-refusal rate, %", "60 prompts"]
     why = "not ranked: the same responses as m/model-a throughout, a copy or an ignored setting"
     rate = ["33.3 % [22.7, 45.9], n 60", "33.3", "", "[22.7, 45.9]"]
     assert [text for text in a if text][:5] == ["model-a", "a, t, gpt4", *rate[:2], rate[3]]

@@ -14,7 +14,7 @@ from orbench.report.categories import CategoryTable, category_tables
 from orbench.report.measures import OVERALL, Compared, Kind, Rate, Rates
 from orbench.report.pictures.axis import Axis, axis_over, on, percents, percents_of
 from orbench.report.pictures.drawing import NARROW, WIDE, Dots, Drawing, Line, Shape
-from orbench.report.pictures.rows import Panel, dot, rows
+from orbench.report.pictures.rows import MOST_PANELS, Panel, dot, rows
 from orbench.report.pictures.scatter import scatter
 from orbench.report.published import is_on_or_bench
 from orbench.report.rates import refusals
@@ -39,7 +39,10 @@ TITLES = {
     "drift": "Change between prompt sets",
     "differences": "Differences between models",
 }
-OF_RATES = "Percent refused, with 95 % intervals. Gray: the other models."
+OF_RATES = (
+    "Percent refused, with 95 % intervals. Gray: the other models. "
+    f"The first {MOST_PANELS} models have a panel."
+)
 CAPTIONS = {
     "dumbbell": (
         "Percent of prompts refused, with 95 % intervals. A longer bar is a better balance; the "
@@ -50,13 +53,13 @@ CAPTIONS = {
         "95 % intervals. A line joins the settings of one model."
     ),
     "shares": "Percent of the responses.",
-    "categories": OF_RATES,
+    "categories": f"{OF_RATES} Categories stand by their median.",
     "tiers": OF_RATES,
     "toxicity": OF_RATES,
     "drift": OF_RATES,
     "differences": (
-        "Percentage points, with 95 % intervals. Filled: the tests show a difference. Hollow: they "
-        "do not, which does not show that the models are equal."
+        "Percentage points, with 95 % intervals. Gray: the tests show no difference, which does "
+        "not show that the models are equal."
     ),
 }
 # The classes of graded responses, and who refused: the fields of RefusedBy. Refusals by the model
@@ -262,7 +265,7 @@ def _differences(report: Report) -> Iterator[Chart]:
         shapes: list[Shape] = []
         for row, pair in enumerate(pairs):
             points = [100 * share for share in (pair.gap.difference, *pair.gap.interval)]
-            shapes += dot(points, row, side.name, is_hollow=not pair.is_finding)
+            shapes += dot(points, row, side.name if pair.is_finding else "others")
         furthest = max(100 * abs(end) for pair in pairs for end in pair.gap.interval)
         reach = next(reach for reach in REACHES if furthest <= reach)
         heads = ("← the first refuses fewer", "faint"), ("more →", "faint")

@@ -10,7 +10,8 @@ from typing import NamedTuple
 from orbench.report.pictures.drawing import Point, Text, width_of
 
 # Beside a mark, to the right or to the left: how far aside and down a text goes, in ems.
-PLACES = ((0.75, 0), (0.6, -0.6), (0.6, 0.6), (0.2, -1.2), (0.2, 1.2))
+# First where it lies on neither interval of the mark.
+PLACES = ((0.3, -0.82), (0.3, 1.02), (0.75, 0), (0.2, -1.2), (0.2, 1.2))
 
 
 class Box(NamedTuple):
