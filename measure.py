@@ -292,8 +292,7 @@ def announce(todo: Sequence[Step]) -> Outcome:
     """Report what all steps together will send, and return it. If there are responses to these
     prompts and to others, the result has their path. Raises UserError.
     """
-    requests = tokens = stored = 0
-    to_come = 0  # responses
+    requests = tokens = stored = to_come = 0  # to come: responses
     cost = 0.0
     rows = [HEADER]
     models = list[Model]()
@@ -306,8 +305,7 @@ def announce(todo: Sequence[Step]) -> Outcome:
             stored += plan.stored
         responses = plan.to_send
         if step.script == CHECK and plan.models:
-            more = plan.tokens + to_come * LATER_TOKENS
-            plan = plan._replace(to_send=responses + to_come, tokens=more)
+            plan = with_later(plan, to_come)
             if not plan.models[0].settings.batches:
                 step.flags["batch"] = None
         to_come = responses
@@ -324,12 +322,25 @@ def announce(todo: Sequence[Step]) -> Outcome:
     if not requests:
         start = read_record(todo[0].flags["output_path"]).get("start", "earlier")
         say(f"nothing is missing: the answers are from {start[:10]}")
+    whole = Outcome(
+        0, path, to_send=requests, tokens=tokens, cost=cost, models=models, stored=stored
+    )
     if not path:
-        line = f"to send: {requests:,} requests, about {tokens:,} tokens in the prompts"
-        if cost:
-            line += f", at most about ${cost:,.2f} for the model under test"
-        say(line)
-    return Outcome(0, path, to_send=requests, models=models, stored=stored)
+        say_sum(whole)
+    return whole
+
+
+def with_later(plan: Outcome, to_come: int) -> Outcome:
+    """Return the plan of a judge, with the responses that it will get."""
+    tokens = plan.tokens + to_come * LATER_TOKENS
+    return plan._replace(to_send=plan.to_send + to_come, tokens=tokens)
+
+
+def say_sum(whole: Outcome) -> None:
+    line = f"to send: {whole.to_send:,} requests, about {whole.tokens:,} tokens in the prompts"
+    if whole.cost:
+        line += f", at most about ${whole.cost:,.2f} for the model under test"
+    say(line)
 
 
 def foresee(step: Step, notes: StringIO) -> Outcome:

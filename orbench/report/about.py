@@ -35,7 +35,6 @@ def about(
     """Return what the results in a file share. ids: of the models that answered. validation: see
     `validation_of`.
     """
-    path = source.path
     tested = under_test(record)
     model = model_of(source, tested)
     called = source.model or tested.label or tested.name
@@ -44,20 +43,19 @@ def about(
     by_judge = "answer_category" in table.columns
     judges = [one.get("id", "") for one in record.get("models", []) if by_judge]
     judge = _judge(record, by_judge, judges)
-    findings = record.get("findings", {})
-    certain = findings.get("certain", nan) / (findings.get("by_rules") or nan)
+    certain = _certain(record)
     days = {_in(record, "under_test", time)[:10] for time in ("start", "end")} - {""}
-    unscored_known, is_edited = _as_written(path, record)
+    unscored_known, is_edited = _as_written(source.path, record)
     doubt = next(_doubts(record, family, judge, table.rows), "")
     notes = record.get("notes", []) if record else [NO_RECORD]
     return About(
-        file=str(path),
+        file=str(source.path),
         model=model + baseline,
         called=called + baseline,
         is_baseline=source.baseline,
         settings=tested.settings,
         family=family,
-        prompts_from=_in(record, "source", "repository") or str(path),
+        prompts_from=_in(record, "source", "repository") or str(source.path),
         judge=judge,
         judge_version=_in(record, "versions", "rules"),
         template=_in(record, "settings", "prompt file"),
@@ -71,6 +69,12 @@ def about(
         cautions=tuple(_cautions(validation, is_edited, family, judges, ids)),
         notes=tuple(map(clean, filter(None, notes))),
     )
+
+
+def _certain(record: Record) -> float:
+    """Return the share of the rules' verdicts that are certain; NaN without one."""
+    findings = record.get("findings", {})
+    return float(findings.get("certain", nan) / (findings.get("by_rules") or nan))
 
 
 def model_of(source: Source, tested: UnderTest) -> str:

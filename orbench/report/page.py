@@ -79,11 +79,6 @@ def write_page(
     shown = shown_rows(report, tables)
     data = json.dumps(shown, separators=(",", ":"))
     many = len(report.board) > MOST_OPEN
-    scripts = ["page.js"]
-    if many:
-        scripts.append("board.js")
-    if shown:
-        scripts.append("rows.js")
     page = JINJA.get_template("page.html").render(
         report=report,
         findings=[*findings(report)],
@@ -102,6 +97,12 @@ def write_page(
         files=files,
         data=data.replace("<", "\\u003c"),  # as an escape: no text ends the script element
         style=(FOLDER / "page.css").read_text("utf-8"),
-        script="".join((FOLDER / name).read_text("utf-8") for name in scripts),
+        script=_script(many, bool(shown)),
     )
     write_text(path, page)
+
+
+def _script(many: bool, shown: bool) -> str:
+    """Return the script of a page. many: models; shown: whether it has prompts and responses."""
+    names = {"page.js": True, "board.js": many, "rows.js": shown}
+    return "".join((FOLDER / name).read_text("utf-8") for name in names if names[name])

@@ -76,7 +76,13 @@ def shown_rows(report: Report, tables: Sequence[PromptTable]) -> Json:
     counts = defaultdict[int, Json](dict)  # of rows with a verdict and without, by result
     for rate in filter(can_lead, report.rates):
         counts[rate.result.number][rate.subset.value] = rate.mean.rows, rate.unscored
-    return {"results": results, "counts": counts, "prompts": prompts, "rows": rows}
+    return {
+        "results": results,
+        "counts": counts,
+        "prompts": prompts,
+        "rows": rows,
+        "total": total,
+    }
 
 
 def _chosen(result: Result, listed: set[int], share: float) -> Iterator[Text]:
