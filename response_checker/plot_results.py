@@ -24,6 +24,8 @@ Writes to --output_dir:
     figures/           dumbbell, scatter, categories_{side}, differences_{side}, tiers, ... in
                        each of --formats; {name}_narrow fits a column of a paper
     results.html       with --html: tables, pictures, and the responses behind each number
+    .eval_results/     with --export hub: for models' repositories on the Hugging Face Hub, one
+                       file per model, settings and judge, without prompts and responses
 Deletes report files that it no longer produces. Exit status 4: a gate is not met; 1: one is
 undecided.
 """

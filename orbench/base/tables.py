@@ -245,6 +245,13 @@ def write_json(path: Path, value: object) -> None:
     write_text(path, json.dumps(value, indent=2) + "\n")
 
 
+def write_yaml(path: Path, value: object) -> None:
+    """Write a small file of YAML, as `write_text` does."""
+    import yaml  # type: ignore[import-untyped]
+
+    write_text(path, yaml.safe_dump(value, sort_keys=False, allow_unicode=True))
+
+
 def write_bytes(path: Path, content: bytes) -> None:
     """Write a small file whole. Raises OSError."""
     with WholeFile(path) as whole:

@@ -21,6 +21,7 @@ from orbench.report.tables import write_csvs, write_documents, write_summary
 
 MOST = 11  # models on the terminal: this run's and the first ten
 FIGURES = "figures"
+EXPORTED = ".eval_results"  # as the folder in a model's repository is called
 TABLES = (  # that every report has
     "results.csv",
     "comparison.csv",
@@ -52,6 +53,8 @@ class Options:
     html: bool = False
     no_responses: bool = False  # nor prompts, on the page
     tells: str = "results.csv"  # the file that stdout names
+    export: str = ""  # hub: also evaluation results for the Hub
+    link: str = ""  # to the results, for the Hub
 
     @property
     def results(self) -> Path:
@@ -83,6 +86,10 @@ def write(made: Report, sources: Sequence[Source], options: Options) -> None:
     drawn = [] if options.table and not options.html else [*pictures(made)]
     if not options.table:
         files += _write_pictures(drawn, options)
+    if options.export:
+        from orbench.report.export import write_evaluations
+
+        files += write_evaluations(folder / EXPORTED, made, options.link)
     names = [path.relative_to(folder).as_posix() for path in files]
     if options.html:
         write_page(page, made, lines, drawn, names)
@@ -136,9 +143,10 @@ def _finish(sources: Sequence[Source], options: Options, names: Words) -> None:
         entry["sha256"] = sha256_of(Path(entry["path"]))
     before = read_record(options.results).get("files", [])
     facts = {"inputs": inputs, "files": names}
+    own_folders = (folder, folder / FIGURES, folder / EXPORTED)
     for name in before:
         path = folder / name
-        if name not in names and path.parent in (folder, folder / FIGURES) and path.is_file():
+        if name not in names and path.parent in own_folders and path.is_file():
             path.unlink()
     # After the removals: if one fails, the next report finds what is left in the old record.
     write_record(options.results, "plot_results", options.command, facts)

@@ -15,8 +15,11 @@ from tests.contract.test_transcripts import VARIES
 
 DOCUMENTS = [*sorted(ROOT.glob("*.md")), *sorted((ROOT / "docs").glob("*.md"))]
 TRANSCRIPT = ROOT / "tests/contract/transcripts/docs/messages.txt"
-# Of the simulations, and of vLLM.
+# Of the simulations, of vLLM, and of hf.
 OTHERS_FLAGS = {
+    "--create-pr",
+    "--include",
+    "--repo-type",
     "--measure",
     "--held",
     "--draws",

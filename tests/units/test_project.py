@@ -51,6 +51,7 @@ def test_conda_and_pip_install_the_same_packages() -> None:
     groups = dict(project["optional-dependencies"])
     del groups["demo"]  # two wheels that only the demo installs, without what they depend on
     del groups["test"]  # what users do not need
+    del groups["harnesses"]
     packages = [*project["dependencies"], *(name for group in groups.values() for name in group)]
     assert sorted(conda_packages()) == sorted(packages)
     assert len(set(packages)) == len(packages) > 5
@@ -150,6 +151,14 @@ def test_help_and_a_wrong_command_line_import_nothing_heavy(script: str) -> None
         modules = {line.rpartition("|")[2].strip().split(".")[0] for line in lines}
         assert "argparse" in modules  # else this looks at nothing
         assert not modules & HEAVY
+
+
+def test_the_classifier_imports_only_what_pip_install_brings() -> None:
+    code = "import orbench, sys; orbench.classify('No.'); print(*sys.modules)"
+    command = [sys.executable, "-c", code]
+    done = subprocess.run(command, cwd=ROOT, env=environment(), capture_output=True, text=True)
+    modules = {name.split(".")[0] for name in done.stdout.split()}
+    assert "orbench" in modules and not modules & (HEAVY | {"dotenv", "tqdm", "yaml"})
 
 
 # -- the prompt files --------------------------------------------------------------------------

@@ -11,8 +11,9 @@ from orbench.base.messages import UserError
 from orbench.base.records import VERSION
 from orbench.base.tables import sha256_of
 from orbench.report.build import report
+from orbench.report.write import EXPORTED
 from tests.conftest import write_csv
-from tests.units.reported import model, options
+from tests.units.reported import add_to_record, model, options
 
 TABLES = ["associations.csv", "comparison.csv", "leaderboard.csv", "results.csv"]
 DOCUMENTS = ["results.json", "results.md", "results.tex"]
@@ -67,7 +68,8 @@ def test_what_could_not_be_removed_is_removed_by_the_next_report(tmp_path: Path)
 
 def test_what_the_last_report_wrote_and_this_one_does_not_is_removed(tmp_path: Path) -> None:
     path = model(tmp_path, "a", 0)
-    folder = run(tmp_path, path, html=True)
+    add_to_record(path, source={"repository": "org/own", "name": "own"})
+    folder = run(tmp_path, path, html=True, export="hub")
     record = content_of(folder / "results.run.json")
     earlier = ["drift.csv", "figures/old.png"]
     kept = ["mine.csv", "figures/mine.png", "sub/other.csv"]
@@ -77,7 +79,7 @@ def test_what_the_last_report_wrote_and_this_one_does_not_is_removed(tmp_path: P
     (folder / "figures" / "folder").mkdir()
     record["files"] += [*earlier, "gone.csv", "figures/folder", "sub/other.csv", "../a.csv"]
     (folder / "results.run.json").write_text(json.dumps(record))
-    earlier.append("results.html")
+    earlier += ["results.html", f"{EXPORTED}/maker_a_gpt4.yaml"]
     assert all((folder / name).exists() for name in earlier)
     run(tmp_path, path)
     assert not any((folder / name).exists() for name in earlier)

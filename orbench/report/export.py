@@ -1,0 +1,57 @@
+"""Evaluation results for models' repositories on the Hugging Face Hub
+(huggingface.co/docs/hub/eval-results): rates, without prompts and responses.
+"""
+
+from collections import defaultdict
+from pathlib import Path
+
+from huggingface_hub import EvalResultEntry, eval_result_entries_to_yaml
+
+from orbench.base.messages import say
+from orbench.base.records import read_record
+from orbench.base.tables import Paths, file_name_part, make_folder, write_yaml
+from orbench.base.words import Json
+from orbench.report.measures import Rate
+from orbench.report.rates import overall
+from orbench.report.sentences import notes_of, rate_lines
+from orbench.report.standings import Report
+
+
+def write_evaluations(folder: Path, report: Report, link: str) -> Paths:
+    """Write a file per model, settings and judge, and return the paths. link: to the results.
+
+    Raises OSError and UserError.
+    """
+    files = defaultdict(list)
+    for rate in overall(report.rates):
+        result = rate.result
+        record = read_record(Path(result.file))
+        source = record.get("source", {})
+        why = result.doubt
+        if "repository" not in source or record.get("written_by"):  # rewrites are other prompts
+            why = "its prompts are not from the Hub"
+        if why:
+            say(f"not for the Hub: {result.label}, {result.prompts}: {why}")
+        elif rate.n:
+            name = file_name_part(f"{result.label}_{result.judge}")
+            files[folder / f"{name}.yaml"].append(_evaluation(rate, source, link))
+    for path, entries in files.items():
+        make_folder(folder)
+        write_yaml(path, eval_result_entries_to_yaml(entries))
+    return [*files]
+
+
+def _evaluation(rate: Rate, source: Json, link: str) -> EvalResultEntry:
+    """Return a rate on a prompt set of the Hub. source: the set, as the record has it."""
+    result = rate.result
+    notes = [*rate_lines([[rate]]), f"prompts: {result.prompts}", f"judge: {result.judge}"]
+    return EvalResultEntry(
+        dataset_id=source["repository"],
+        # As in the eval.yaml of build_dataset.py.
+        task_id=source.get("config" if source.get("split") else "name", ""),
+        dataset_revision=source.get("revision"),
+        value=round(100 * rate.mean.rate, 2),
+        date=max(result.days, default=None),
+        source_url=link or None,
+        notes="; ".join([*notes, *notes_of(rate)]),
+    )
