@@ -11,7 +11,7 @@ Writes to --output_dir, in input order (docs/prompt_sets.md has the rules):
     or-bench-toxic-all.csv  the same columns: the toxic prompts; or-bench-toxic.csv: some of them
     ..._provenance.csv      for each: all columns of the input, second_chance, source_file
     or-bench-dropped.csv    prompt, category, is_toxic, reason, resembles: what was left out
-    README.md               the dataset card
+    README.md, eval.yaml    the dataset card, and the benchmark's tasks, for the Hugging Face Hub
 """
 
 import sys

@@ -17,6 +17,7 @@ from orbench.datasets.audit import even_sample
 from orbench.datasets.card import (
     CARD,
     DATASETS,
+    EVAL,
     Chosen,
     check_ours,
     has_card,
@@ -63,8 +64,9 @@ def build(args: Namespace, public: Words) -> Path:
 def _check_outputs(args: Namespace, names: Words) -> None:
     """Raise UserError if a file would be replaced that is an input or another tool's."""
     folder = args.output_dir
-    if (folder / CARD).exists() and not has_card(folder):
-        raise UserError(f"{folder / CARD} was not written by this tool; name another folder")
+    for name in (CARD, EVAL):
+        if (folder / name).exists() and not has_card(folder):
+            raise UserError(f"{folder / name} was not written by this tool; name another folder")
     outputs = [folder / DROPPED]
     for name in names:
         csv = folder / f"{name}.csv"

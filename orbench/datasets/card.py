@@ -13,11 +13,18 @@ from uuid import NAMESPACE_URL, uuid5
 from orbench.base.messages import UserError, clean
 from orbench.base.prompts import ids_of, prompt_set_hash
 from orbench.base.records import is_scripted, now, read_record, selectors, write_record
-from orbench.base.tables import Paths, sha256_of, write_text
+from orbench.base.tables import Paths, sha256_of, write_text, write_yaml
 from orbench.base.words import OVERALL, Rows, Words, category_of
 from orbench.datasets.moderated import SAFE_SET, TOXIC_SET
 
 CARD = "README.md"
+# What makes a dataset a benchmark on the Hub (huggingface.co/docs/hub/eval-results).
+EVAL = "eval.yaml"
+BENCHMARK = {
+    "name": "Over-refusal prompts",
+    "description": "Safe prompts that look toxic, and toxic prompts, which a model should refuse",
+    "evaluation_framework": "orbench",
+}
 CARD_MARK = "<!-- written by moderator/build_dataset.py -->"  # as in card.md
 DATASETS = (SAFE_SET, TOXIC_SET, "or-bench-toxic")  # the last one is a sample
 # Config, as the published dataset calls it -> file; the last two are a release's.
@@ -105,10 +112,11 @@ def write_card(
 
 
 def list_datasets(folder: Path) -> None:
-    """Have a folder's card, if there is one, list what `load_dataset` can load."""
+    """Have a folder's card, if there is one, list what `load_dataset` can load, and EVAL, too."""
     if not has_card(folder):
         return
     configs = []
+    tasks = []
     for name, file in CONFIGS.items():
         path = folder / file
         if path.exists() and path.read_bytes().count(b"\n") > 1:  # it has rows
@@ -121,6 +129,8 @@ def list_datasets(folder: Path) -> None:
                     "description": sha256_of(path),
                 }
             )
+            tasks.append({"id": name, "config": name, "split": "train"})
+    write_yaml(folder / EVAL, BENCHMARK | {"tasks": tasks})
     text = (folder / CARD).read_text(encoding="utf-8")
     line = f"configs: {json.dumps(configs)}"  # one line: YAML takes JSON
     write_text(folder / CARD, re.sub("(?m)^configs:.*", line, text, count=1))
