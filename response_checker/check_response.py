@@ -84,6 +84,11 @@ class ResponseChecker(JudgedStage):
         self.split(f"{stem}_", CLASSES, f"_{word}.csv")
         self.set_judge()
         self.closing = VerdictTable(self)
+        self.is_labeled = "sets" in table.source  # by people: the judge gets a passport
+        if self.is_labeled:
+            from orbench.judging.passport import passports_in
+
+            passports_in(self.output.parent)  # a damaged file stops the run before it costs
 
     def set_judge(self) -> None:
         """Set how the judge is asked and read. Raises UserError if it cannot tell the classes."""
@@ -167,6 +172,11 @@ class VerdictTable(RefusalTable):
             figures["made_for"] = {"model": tested.id, **self.stage.reading, "csv": csv}
             write_json(self.stage.beside(".validation.json"), figures)
             self.agreement = [*validation_lines(figures)]
+            if self.stage.is_labeled:
+                from orbench.judging.passport import add_passport
+
+                lines = add_passport(output, figures, rows, args.prices)
+                self.agreement = [*self.agreement, *lines]
 
     def lines(self) -> Lines:
         yield from super().lines()

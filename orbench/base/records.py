@@ -78,12 +78,12 @@ def read_record(csv: Path) -> Record:
         return {}
     with suppress(OSError, ValueError, RecursionError):
         record: Record = json.loads(path.read_text(encoding="utf-8"))
-        if _fits(record, SHAPE):
+        if fits(record, SHAPE):
             return record
     raise UserError(f"{path} is damaged; restore it, or delete it to go on without a run record")
 
 
-def _fits(value: Any, shape: Any) -> bool:
+def fits(value: Any, shape: Any) -> bool:
     """Return whether a value has its shape, see `SHAPE`."""
     if not isinstance(shape, list | dict):
         return isinstance(value, shape)
@@ -91,8 +91,8 @@ def _fits(value: Any, shape: Any) -> bool:
         return False
     if isinstance(shape, dict):
         others = shape.get(None, object)
-        return all(_fits(entry, shape.get(name, others)) for name, entry in dict(value).items())
-    return all(_fits(item, shape[0]) for item in value)
+        return all(fits(entry, shape.get(name, others)) for name, entry in dict(value).items())
+    return all(fits(item, shape[0]) for item in value)
 
 
 def validation_of(csv: Path) -> Json | None:

@@ -195,12 +195,16 @@ def after_text(row: Row) -> bool:
     return bool(row.get("response", "").strip()) and not in_field
 
 
+def label_word(cell: str) -> str:
+    """Return a person's label as HUMAN_LABELS has it."""
+    word = re.sub("[ -]", "_", cell.strip().lower())
+    return re.sub(r"^\d+_(?=.)", "", word)  # XSTest: 1_full_compliance
+
+
 @lru_cache
 def human_label(cell: str) -> bool | None:
     """Return whether a person's label says refusal; None for a blank or unknown one."""
-    word = re.sub("[ -]", "_", cell.strip().lower())
-    word = re.sub(r"^\d+_(?=.)", "", word)  # XSTest: 1_full_compliance
-    return HUMAN_LABELS.get(word)
+    return HUMAN_LABELS.get(label_word(cell))
 
 
 # -- True and False ----------------------------------------------------------------------------

@@ -12,7 +12,7 @@ import numpy as np
 from pandas import DataFrame  # type: ignore[import-untyped]
 
 from orbench.base.messages import UserError, did_you_mean
-from orbench.base.prompts import prompt_id_of, seed_id_of
+from orbench.base.prompts import prompt_id_of, response_id_of, seed_id_of
 from orbench.base.tables import Table
 from orbench.base.words import (
     CLASSES,
@@ -27,18 +27,22 @@ from orbench.base.words import (
     category_of,
     human_label,
     known_side,
+    label_word,
     refused_by_api,
 )
 from orbench.stats.agreement import two_raters
 from orbench.stats.core import Verdicts, difference, mean
 from orbench.stats.labels import corrected
 
-MEASURES = ["accuracy", "kappa", "precision", "recall", "F1"]
+ERRORS = ["accuracy", "false_alarms", "misses"]
+MEASURES = [*ERRORS, "kappa", "F1"]  # on the terminal
 # Hits among some rows, as expressions of columns. The recall is the sensitivity.
 SHARES = {
     "precision": ("people", "judge"),
     "recall": ("judge", "people"),
     "F1": ("judge & people", "judge | people"),
+    "false_alarms": ("judge", "~people"),
+    "misses": ("~judge", "people"),
     "accuracy": ("judge == people", "True"),
 }
 WEIGHT = "weight"  # column: how many rows a labeled one stands for
@@ -66,15 +70,16 @@ def compared_with_people(rows: Rows, column: str, check_model: str) -> Json:
     """Return what `<stem>.validation.json` holds; undefined figures are None.
 
     rows: the scored ones, with prompt, response, answer_category and the labels in `column`; if
-    there, with weight and is_toxic. corrected: by side ("": the column is_toxic is not there).
+    there, with weight and is_toxic. forms: refusals by people's label. corrected: by side ("":
+    the column is_toxic is not there).
     """
-    frame = DataFrame([_label_and_class(row, column) for row in rows])
+    frame = _frame(rows, column)
     if not frame["side"].all():  # a user's own is_toxic, which holds other words too
         frame["side"] = ""
-    labeled = frame[frame["people"].notna()].astype({"people": bool})
+    labeled = _labeled(frame)
     categories = {}
     if labeled["category"].nunique() > 1:
-        categories = {name: _figures(part) for name, part in labeled.groupby("category")}
+        categories = _figures_by("category", labeled)
     judged = frame[~frame["api"]]  # the API's refusals are not the judge's
     bias = _bias(judged)
     return {
@@ -82,23 +87,46 @@ def compared_with_people(rows: Rows, column: str, check_model: str) -> Json:
         "column": column,
         "overall": _figures(labeled),
         "categories": categories,
+        "forms": _figures_by("form", labeled[labeled["people"]]),
         "bias": bias,
         "corrected": {name: _corrected(part, bias) for name, part in frame.groupby("side")},
         "unlabeled": len(frame) - len(labeled),
     }
 
 
+def judges_compared(rows: Rows, others: Rows, column: str) -> Lines:
+    """Yield by how much the errors of one judge exceed those of another, on the labeled responses
+    that both scored. rows, others: see `compared_with_people`, of the two judges.
+    """
+    frames = [_labeled(_frame(scored, column)) for scored in (rows, others)]
+    for name in ERRORS:
+        verdicts = [_verdicts(frame, *SHARES[name]) for frame in frames]
+        gap = difference(*verdicts, paired=True)
+        shares = (gap.difference, *gap.interval)
+        yield "{:<12} {:+.3f} [{:+.3f}, {:+.3f}], n {:,}".format(name, *shares, gap.a.rows)
+
+
+def _frame(rows: Rows, column: str) -> DataFrame:
+    return DataFrame([_label_and_class(row, column) for row in rows])
+
+
+def _labeled(frame: DataFrame) -> DataFrame:
+    return frame.dropna(subset="people").astype({"people": bool})
+
+
 def _label_and_class(row: Row, column: str) -> Json:
     """Return what is known of a row: people's label, the judge's class, what it is compared by."""
     prompt = prompt_id_of(row)
+    label = label_word(row[column])
     weight = row.get(WEIGHT, "").strip()
     side = known_side(row)
     return {
         "category": category_of(row),
         "judge": CLASSES[row["answer_category"]],
-        "people": human_label(row[column]),
+        "people": HUMAN_LABELS.get(label),
+        "form": label,
         "api": refused_by_api(row),
-        "response": (prompt, row["response"]),
+        "response": response_id_of(row),
         "cluster": seed_id_of(row) or prompt,
         "weight": float(weight or 1),
         "side": side.name if side else "",
@@ -140,6 +168,10 @@ def _corrected(rows: DataFrame, bias: str) -> list[float] | None:
     return list(corrected(judge, people))
 
 
+def _figures_by(column: str, frame: DataFrame) -> Json:
+    return {name: _figures(part) for name, part in frame.groupby(column)}
+
+
 def _figures(frame: DataFrame) -> Json:
     """Return the counts, and each of MEASURES with its 95 % interval.
 
@@ -165,6 +197,8 @@ def validation_lines(figures: Json) -> Lines:
     table[MEASURES] = table[MEASURES].map(_shown)
     yield f"against the labels in {figures['column']!r}, with 95 % intervals:"
     yield from table.to_string(line_width=80).splitlines()
+    for form, part in figures["forms"].items():
+        yield f"misses of {form} (n {part['n']:,}): {_shown(part['misses'])}"
     yield f"rows without a label: {figures['unlabeled']:,}"
     for side, rate in figures["corrected"].items():
         if rate:

@@ -317,10 +317,10 @@ class Tokens:
         self.completion += answer.completion_tokens
         self.reasoning += answer.reasoning_tokens
 
-    def cost(self, prices: Prices | None) -> str:
-        """Return `cost $0.0123`; "" without prices."""
+    def cost(self, prices: Prices | None, times: float = 1) -> str:
+        """Return `cost $0.0123`, of so many times these; "" without prices."""
         if prices is None:
             return ""
         cost = (self.prompt - self.cached) * prices.prompt
         cost += self.cached * prices.cached + self.completion * prices.completion
-        return f"cost ${cost / 1e6:.4f}"
+        return f"cost ${cost * times / 1e6:.4f}"

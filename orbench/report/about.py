@@ -17,6 +17,7 @@ from orbench.base.records import (
 )
 from orbench.base.tables import Table, sha256_of
 from orbench.base.words import SIDES, Json, Lines, Rows, Side, Words, refused_by_api
+from orbench.judging.passport import passport_notes
 from orbench.models.providers import family_of
 from orbench.models.substitutes import is_same_model
 from orbench.report.results import About, Source
@@ -47,7 +48,9 @@ def about(
     days = {_in(record, "under_test", time)[:10] for time in ("start", "end")} - {""}
     unscored_known, is_edited = _as_written(source.path, record)
     doubt = next(_doubts(record, family, judge, table.rows), "")
-    notes = record.get("notes", []) if record else [NO_RECORD]
+    notes = [NO_RECORD]
+    if record:
+        notes = [*record.get("notes", []), *passport_notes(path, record)]
     return About(
         file=str(source.path),
         model=model + baseline,

@@ -1,4 +1,5 @@
-"""Prompts on the Hugging Face Hub: a file of a dataset, or one of its splits.
+"""Prompts on the Hugging Face Hub: a file of a dataset, or one of its splits; labeled responses on
+GitHub.
 
     hf://datasets/OWNER/NAME@REVISION/FILE
     hf://datasets/OWNER/NAME?config=C&split=S&revision=R
@@ -9,15 +10,16 @@ config (its folder) and the split. Splits that only the dataset's card defines a
 """
 
 import glob
+import os
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import NamedTuple
 from urllib.parse import parse_qsl
 
-from orbench.base.messages import UserError, clean, without_query
-from orbench.base.tables import Paths, file_name_part
-from orbench.base.words import Json
+from orbench.base.messages import UserError, clean, one_line, without_query
+from orbench.base.tables import Paths, file_name_part, make_folder, sha256_of, write_bytes
+from orbench.base.words import Json, Texts
 
 ADDRESS = re.compile(
     r"hf://datasets/([^/@?]+/[^/@?]+)"
@@ -111,6 +113,30 @@ def fetch(wanted: PromptSet) -> tuple[Path, Paths]:
     except (HTTPError, errors.HFValidationError, OSError) as error:
         why = clean(str(error))[:200]
     raise UserError(f"{what} of {repository} cannot be read: {why}")
+
+
+def fetch_from_github(commit: str, files: Texts) -> Iterator[Path]:
+    """Yield files of `OWNER/NAME/COMMIT`; what is not in our cache is downloaded.
+
+    files: with their SHA-256. Raises UserError, OSError.
+    """
+    from httpx2 import HTTPError, InvalidURL, get
+
+    for name, sha256 in files.items():
+        path = Path.home() / ".cache/orbench" / commit / name
+        if not path.is_file():
+            endpoint = os.environ.get("GITHUB_RAW_ENDPOINT", "https://raw.githubusercontent.com")
+            try:
+                reply = get(f"{endpoint}/{commit}/{name}", follow_redirects=True).raise_for_status()
+            except (HTTPError, InvalidURL) as error:
+                why = f"{name} of {commit} cannot be read: {error}"
+                raise UserError(one_line(without_query(why))) from None
+            make_folder(path.parent)
+            write_bytes(path, reply.content)
+        if sha256_of(path) != sha256:
+            path.unlink()
+            raise UserError(f"{name} of {commit} is not the file expected: its SHA-256 differs")
+        yield path
 
 
 def _all_parts(files: Paths) -> bool:

@@ -5,10 +5,13 @@
 
 The named sets are in prompt_sets.toml, addresses of the Hub in hub.py. Of what is on the Hub, the
 stage sees the columns prompt and, if they are there, category, tier, seed_id, messages and tools.
+Where responses are read, the named sets are those with people's labels: the columns are prompt,
+response, label and category, the name of the set.
 """
 
 import hashlib
 from argparse import Namespace
+from collections.abc import Iterator
 from pathlib import Path
 
 from orbench.base.grouping import grouped
@@ -24,11 +27,13 @@ from orbench.base.prompts import (
 )
 from orbench.base.tables import Table, read_csv, sha256_of
 from orbench.base.toml_files import toml_beside
-from orbench.base.words import SIDES, Row, Rows, Texts, Words
-from orbench.stages.hub import PromptSet, fetch, prompt_set_at
+from orbench.base.words import SIDES, Json, Row, Rows, Texts, Words
+from orbench.stages.hub import PromptSet, fetch, fetch_from_github, prompt_set_at
 
 COLUMNS = ("prompt", "category")  # that a flag can name
 PROMPT_SETS = {name: PromptSet(**one, name=name) for name, one in toml_beside(__file__).items()}
+LABELED_SETS = toml_beside(__file__, "labeled_sets.toml")
+LABELED = "labeled-responses"  # all of them
 HINT = (
     "; CSV (also with semicolons or tabs), JSON lines and parquet files are read; "
     "--prompt_column and --category_column name other columns"
@@ -42,13 +47,16 @@ def read_input(name: str, needed: Words, args: Namespace) -> Table:
         theirs = getattr(args, f"{column}_column", "")
         if theirs:
             given[column] = theirs
+    sets = [LABELED, *LABELED_SETS] if "response" in needed else [*PROMPT_SETS]
     if name.startswith("hf://"):
         table = _of_set(prompt_set_at(name, given))
-    elif name in PROMPT_SETS and not Path(name).exists():
+    elif name not in sets or Path(name).exists():
+        hint = HINT if hasattr(args, "prompt_column") else ""
+        table = _of_file(name, needed, given, hint, sets)
+    elif name in PROMPT_SETS:
         table = _of_set(PROMPT_SETS[name])
     else:
-        hint = HINT if hasattr(args, "prompt_column") else ""
-        table = _of_file(name, needed, given, hint)
+        table = _labeled(name)
     total = len(table.rows)
     if args.shuffle is not None:
         if args.limit is None:
@@ -61,14 +69,14 @@ def read_input(name: str, needed: Words, args: Namespace) -> Table:
     return table
 
 
-def _of_file(name: str, needed: Words, given: Texts, hint: str) -> Table:
-    """Return the rows of a file, under our names. Raises UserError."""
+def _of_file(name: str, needed: Words, given: Texts, hint: str, sets: Words) -> Table:
+    """Return the rows of a file, under our names. sets: known names. Raises UserError."""
     if "://" in name:  # it may hold a token
         raise UserError(f"{without_query(name)} is no file here; download it first")
     if not (Path(name).exists() or "." in name or "/" in name):
         raise UserError(
             f"{name}: no such file or prompt set; "
-            f"the sets are {', '.join(PROMPT_SETS)}{did_you_mean(name, PROMPT_SETS)}"
+            f"the sets are {', '.join(sets)}{did_you_mean(name, sets)}"
         )
     columns = [given.get(column, column) for column in dict.fromkeys([*needed, *given])]
     table = read_csv(name, columns, hint=hint)
@@ -140,6 +148,29 @@ def stratified_sample(rows: Rows, limit: int, seed: int) -> list[Row]:
 def _hash_of(row: Row, seed: int) -> bytes:
     text = asked_in(row) if "prompt" in row else "\0".join(row.values())
     return hashlib.sha256(f"{seed}\0{text}".encode()).digest()
+
+
+def _labeled(name: str) -> Table:
+    """Return the responses of a labeled set, or of all. Raises UserError, OSError."""
+    rows: list[Row] = []
+    sets = {}
+    for one, entry in LABELED_SETS.items():
+        if name in (LABELED, one):
+            rows += _responses_in(entry, one)
+            sets[one] = entry
+    source = {"name": name, "repository": "github.com", "sets": sets}
+    return Table(Path(f"{name}.csv"), ["prompt", "response", "label", "category"], rows, source)
+
+
+def _responses_in(entry: Json, name: str) -> Iterator[Row]:
+    """Yield the responses of a set that have a label of ours."""
+    response, label = entry["columns"]
+    for path in fetch_from_github(entry["commit"], entry["files"]):
+        for row in read_csv(path, ["prompt", response, label]).rows:
+            ours = entry["labels"].get(row[label], entry["other_labels"])
+            if ours:
+                cells = {"prompt": row["prompt"], "response": row[response]}
+                yield cells | {"label": ours, "category": name}
 
 
 def _of_set(wanted: PromptSet) -> Table:

@@ -1,0 +1,124 @@
+"""Passports of judges, on invented responses that a loopback server has in place of GitHub."""
+
+import json
+from collections.abc import Iterator
+from hashlib import sha256
+
+import pytest
+
+from orbench.stages.prompt_sets import LABELED_SETS
+from tests.conftest import CHECK, Desk, error_line
+from tests.hub_server import HubServer
+from tests.server import answer, error
+
+NO = "I cannot help with that."
+YES = "Fold it along the middle."
+# Label of xstest-responses and text of ten responses each; tone of chatgpt-refusals, likewise.
+XSTEST = [("1_full_compliance", YES), ("2_full_refusal", NO), ("3_partial_refusal", YES)]
+CHATGPT = [("complied", NO), ("dontknow", YES), ("redirected", YES), ("rejected", NO)]
+TEXTS = {
+    "xstest-responses": "prompt,completion,final_label\n"
+    + "".join(f"{n}{a[0]}?,{b},{a}\n" for a, b in XSTEST for n in range(10)),
+    "chatgpt-refusals": json.dumps(
+        [{"prompt": f"{n}{a}?", "response": b, "tone": a} for a, b in CHATGPT for n in range(10)]
+    ),
+}
+FLAGS = ("--validate_against=label", "--quiet")
+RESULTS = "response_checker/plot_results.py"
+
+
+class RawServer(HubServer):
+    """Files by their paths, as raw.githubusercontent.com serves them."""
+
+    def answer_to(self, path: str) -> tuple[int, dict[str, str], bytes]:
+        body = self.files.get(path.strip("/"))
+        return (404, {}, b"") if body is None else (200, {}, body)
+
+
+@pytest.fixture
+def raw(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> Iterator[RawServer]:
+    """The invented sets; the environment of this process is that of the runs."""
+    files = {}
+    for name, text in TEXTS.items():
+        entry = LABELED_SETS[name]
+        file = next(iter(entry["files"]))
+        files[f"{entry['commit']}/{file}"] = text.encode()
+        pinned = {file: sha256(text.encode()).hexdigest()}
+        monkeypatch.setitem(LABELED_SETS, name, entry | {"files": pinned})
+    with RawServer(files) as server:
+        yield server
+
+
+def judged(desk: Desk, raw: RawServer, *flags: str, status: int = 0) -> str:
+    """What a run on labeled responses says."""
+    env = {"GITHUB_RAW_ENDPOINT": raw.url, "HOME": str(desk.folder)}
+    flags = ("--input_file=labeled-responses", *FLAGS, *flags)
+    done = desk.run(CHECK, *flags, env=env, status=status)
+    return error_line(done) if status == 1 else done.stderr
+
+
+def test_a_passport_holds_the_errors_by_set_and_by_form_of_refusal(
+    desk: Desk, raw: RawServer
+) -> None:
+    said = judged(desk, raw, "--check_model=rules", "--output_path=o.csv")
+    assert (
+        "passport of rules: misses 50.0 %, false alarms 50.0 % on 60 labeled responses"
+        "; the rules were tuned on some of them\n" in said
+    )
+    passport = json.loads(desk.text("passport.json"))["o.csv"]
+    errors = {
+        name: [part["n"], part["misses"][0], (part["false_alarms"] or [None])[0]]
+        for name, part in (passport["categories"] | passport["forms"]).items()
+    }
+    assert errors == {
+        "chatgpt refusals": [30, 0.5, 1],  # without those that do not know
+        "xstest responses": [30, 0.5, 0],
+        "indirect_refusal": [10, 1, None],
+        "partial_refusal": [10, 1, None],
+        "refusal": [20, 0, None],
+    }
+    assert passport["source"]["sets"]["xstest-responses"]["license"] == "CC-BY-4.0"
+    of_answers = judged(desk, raw, "--check_model=rules", "--output_path=p.csv", "--limit=10")
+    assert "passport" not in of_answers  # which show no misses
+    assert len(raw.asked) == 2  # the files are kept
+
+
+def test_a_judge_is_compared_on_the_responses_that_both_scored_and_named_in_reports(
+    desk: Desk, raw: RawServer
+) -> None:
+    judged(desk, raw, "--check_model=rules", "--output_path=o.csv")
+    desk.serve(lambda body, seen: error(400) if "71?" in str(body) else answer("[[2]]"))
+    said = judged(desk, raw, "--check_model=j", "--prices=1,2", "--output_path=j.csv", status=3)
+    words = (
+        "passport of j: misses 0.0 %, false alarms 100.0 % on 59 labeled responses, 1 more unscored"
+    )
+    assert f"{words}\nfor 1,000 rows: cost $0.0197\nminus rules (o.csv)" in said
+    assert "\naccuracy     +0.186 [" in said
+    assert "\nmisses       -0.500 [-0.662, -0.308], n 40\n" in said
+    desk.csv("r.csv", ("prompt", "response"), [("Why?", YES), ("How?", NO)])
+    desk.write("r.run.json", '{"under_test": {"id": "m"}}')
+    desk.stage(CHECK, "--check_model=j", "--output_path=over/j.csv")
+    desk.stage(CHECK, "--check_model=j", "--random_seed=1", "--output_path=over/other.csv")
+    desk.write("over/passport.json", "[]")  # of another program
+    results = ("--over_refusal", "m=over/j.csv", "n=over/other.csv", "--output_dir=out")
+    said = desk.run(RESULTS, *results).stderr
+    assert f"m, over-refusal rate: {words}\n" in said
+    assert said.count("passport") == 1  # with another random seed, it is another judge
+    desk.write("o.csv", "edited")
+    said = judged(desk, raw, "--check_model=j", "--output_path=j.csv", status=3)
+    assert words in said and "minus" not in said
+
+
+def test_what_is_not_as_it_should_be_stops_the_run_in_a_line(desk: Desk, raw: RawServer) -> None:
+    rules = "--check_model=rules"
+    line = desk.stopped(CHECK, rules, "--input_file=xstest-respons")
+    assert "the sets are labeled-responses, xstest-responses, chatgpt-" in line
+    desk.write("passport.json", '{"o.csv": {"made_for": 1}}')
+    assert "passport.json is damaged" in judged(desk, raw, rules, status=1)
+    assert not [*desk.folder.glob("*.csv")]  # nothing was judged
+    raw.files = dict.fromkeys(raw.files, b"other")
+    desk.folder.joinpath(".cache").rename(desk.folder / "old")
+    assert "gpt4.csv of paul-rottger/" in (line := judged(desk, raw, rules, status=1))
+    assert "its SHA-256 differs" in line
+    raw.files = {}
+    assert "cannot be read: Client error '404" in judged(desk, raw, rules, status=1)
