@@ -17,7 +17,8 @@ from tests.hub_server import HubServer
 pyarrow: Any = pytest.importorskip("pyarrow")
 parquet: Any = pytest.importorskip("pyarrow.parquet")
 from orbench.base.prompts import prompt_id  # noqa: E402
-from orbench.stages.prompt_sets import PROMPT_SETS  # noqa: E402
+from orbench.base.words import HUMAN_LABELS  # noqa: E402
+from orbench.stages.prompt_sets import LABELED_SETS, PROMPT_SETS  # noqa: E402
 
 ROWS: list[dict[str, Any]] = [
     {"question": "How do I fold a crane; and when?", "kind": "paper", "n": 1, "x": None},
@@ -74,6 +75,9 @@ def test_every_named_set_is_pinned_and_has_a_side_and_a_license() -> None:
     for name, one in PROMPT_SETS.items():
         assert re.fullmatch("[0-9a-f]{40}", one.revision), name
         assert one.side in ("over_refusal", "toxic") and one.license, name
+    for name, entry in LABELED_SETS.items():
+        assert re.fullmatch(r"[\w-]+/[\w-]+/[0-9a-f]{40}", entry["commit"]), name
+        assert {"", *HUMAN_LABELS} >= {entry["other_labels"], *entry["labels"].values()}, name
 
 
 def test_both_sides_of_a_paired_set_share_the_seed_of_a_row(desk: Desk) -> None:
