@@ -16,10 +16,10 @@ PYTHON ?= $(shell command -v python3.11 || command -v python3)
 BIN := .venv/bin
 
 # The variables that each target uses.
-USED_measure := MODEL BASE_URL API_KEY_ENV MAX_TOKENS EFFORT TEMPERATURE SYSTEM_PROMPT_FILE \
+USED_measure := MODEL LABEL BASE_URL API_KEY_ENV MAX_TOKENS EFFORT TEMPERATURE SYSTEM_PROMPT_FILE \
   SAMPLES CONCURRENCY TIMEOUT REQUESTS_PER_MINUTE PRICES BATCH PROMPTS TOXIC PROMPT_COLUMN \
   CATEGORY_COLUMN LIMIT SUBSTITUTED JUDGE JUDGE_BASE_URL RUBRIC LABELS PAIRS BASELINE MARGIN FAIL_IF REQUIRE \
-  TRUST_STORED RESULTS OVERWRITE DRY_RUN
+  JUNIT NO_RESPONSES TRUST_STORED RESULTS OVERWRITE DRY_RUN
 USED_prompts := NAME REWRITER TARGETS JUDGES PER_CATEGORY CATEGORIES NEW_CATEGORY CONFIRM EXCLUDE
 USED_demo := MODEL CATEGORY NUMBER
 export $(USED_measure) $(USED_prompts)
@@ -79,7 +79,7 @@ measure: .venv/installed $(if $(filter smollm2,$(MODEL) $(JUDGE)),.venv/group-de
 	  $(call flag,LIMIT,limit) $(call flag,SUBSTITUTED,substituted) $(call flag,JUDGE,judge) \
 	  $(call flag,JUDGE_BASE_URL,judge_base_url) $(call flag,RUBRIC,rubric) \
 	  $(call flag,RESULTS,output_dir) $(call flag,BASELINE,baseline) $(call flag,MARGIN,margin) \
-	  $(call flag,FAIL_IF,fail_if) $(call flag,REQUIRE,require) \
+	  $(call flag,FAIL_IF,fail_if) $(call flag,REQUIRE,require) $(call flag,JUNIT,junit) \
 	  $${LABELS:+--labels $$LABELS} $(call switch,PAIRS,pairs) \
 	  $(call switch,NO_RESPONSES,no_responses) \
 	  $(call switch,TRUST_STORED,trust_stored) \

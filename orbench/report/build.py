@@ -43,6 +43,8 @@ def report(options: Options) -> int:
             results += gate.without_results(text)
     if results:
         gate.write(decided, results)
+    if options.junit:
+        gate.write_junit(options.junit, results)
     tell(options.output_dir / options.tells)
     return gate.report(results)
 

@@ -11,13 +11,14 @@ from math import nan
 from operator import attrgetter
 from pathlib import Path
 from typing import NamedTuple
+from xml.etree.ElementTree import Element, SubElement, indent, tostring
 
 import numpy as np
 
 from orbench.base.grouping import grouped
-from orbench.base.messages import UserError, counted, say
+from orbench.base.messages import UserError, clean, counted, say
 from orbench.base.records import FAILED, read_record, under_test
-from orbench.base.tables import write_json
+from orbench.base.tables import write_json, write_text
 from orbench.base.words import SIDES, WORSE, Json, Side
 from orbench.report.about import EDITED, model_of
 from orbench.report.compare import compare
@@ -66,6 +67,8 @@ class Status(IntEnum):
 ALIKE = "with unscored rows counted alike, "
 FILLED = ("", ALIKE, ALIKE, UNSCORED)  # what is done with the unscored rows of two runs
 BY_ENDS = tuple(Status)  # by how many ends of an interval are beyond a limit
+# The elements of a test case in JUnit's format. A test that is skipped would let a checkpoint pass.
+JUNIT = {Status.MET: "system-out", Status.UNDECIDED: "error", Status.NOT_MET: "failure"}
 NO_FIGURES: Json = {"shown": ""}
 
 
@@ -77,6 +80,12 @@ class GateResult(NamedTuple):
     figures: Json = NO_FIGURES  # in percent; `shown`: as in lines
     gate: str = ""
     model: str = ""
+
+    @property
+    def words(self) -> str:
+        """Return what a line says of it."""
+        why = filter(None, [self.figures["shown"], *self.reasons])
+        return f"{self.status.words}; {', '.join(why)}"
 
 
 # -- the baseline --------------------------------------------------------------------------------
@@ -159,14 +168,24 @@ def report(results: Sequence[GateResult]) -> int:
     several = len({result.model for result in results}) > 1
     for result in results:
         name = f"{result.model}: {result.gate}" if several else result.gate
-        why = filter(None, [result.figures["shown"], *result.reasons])
-        say(f"gate: {name}: {result.status.words}; {', '.join(why)}")
+        say(f"gate: {name}: {result.words}")
     return max((result.status for result in results), default=Status.MET)
 
 
 def write(path: Path, results: Sequence[GateResult]) -> None:
     """Write what the gates say for programs. Raises OSError."""
     write_json(path, [one._asdict() | {"status": one.status.words} for one in results])
+
+
+def write_junit(path: Path, results: Sequence[GateResult]) -> None:
+    """Write what the gates say as test cases, for CI systems. Raises OSError."""
+    suite = Element("testsuite", name="gates")
+    for result in results:
+        # XML has no control characters.
+        case = SubElement(suite, "testcase", classname=clean(result.model), name=result.gate)
+        SubElement(case, JUNIT[result.status]).text = clean(result.words)
+    indent(suite)
+    write_text(path, tostring(suite, "unicode") + "\n")
 
 
 def _read(texts: Sequence[str], rates: Rates) -> Iterator[Gate]:

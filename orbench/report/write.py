@@ -47,6 +47,7 @@ class Options:
     margin: float = 0.0  # in points, within which two models count as equivalent; 0: none do
     fail_if: Words = ()  # gates
     require: Words = ()  # gates, too
+    junit: Path | None = None  # what gates say, as test cases
     gated: Words = ()  # the files that the gates are about; none: all
     table: bool = False  # without pictures
     formats: Words = ("pdf",)  # of pictures
