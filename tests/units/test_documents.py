@@ -7,10 +7,11 @@ from enum import StrEnum
 from pathlib import Path
 
 import pytest
+import yaml  # type: ignore[import-untyped]
 
 from orbench.report.columns import ASSOCIATIONS, BOARD, COMPARISONS, RATES, Column
 from orbench.report.measures import Associated, Compared, Kind
-from tests.conftest import ALIGN, ROOT, STAGES, Desk
+from tests.conftest import ALIGN, ROOT, STAGES, Desk, environment
 from tests.contract.test_transcripts import VARIES
 
 DOCUMENTS = [*sorted(ROOT.glob("*.md")), *sorted((ROOT / "docs").glob("*.md"))]
@@ -155,6 +156,28 @@ def test_messages_are_quoted_as_the_scripts_print_them() -> None:
         for pattern, mark in VARIES.items():
             line = re.sub(pattern, mark, line)
         assert line in printed
+
+
+def test_the_workflow_for_ci_runs_as_the_page_shows_it(desk: Desk) -> None:
+    workflow = (ROOT / "docs/gate.yml").read_text()
+    assert f"```yaml\n{workflow}```\n" in (ROOT / "docs/gates.md").read_text()
+    (job,) = yaml.safe_load(workflow)["jobs"].values()
+    for tool in ("make", "vllm", "curl", ".venv/bin/activate"):
+        desk.write(tool, 'echo "${0##*/} $*" >> calls\n')
+        (desk.folder / tool).chmod(0o755)
+    (desk.folder / "measure.py").symlink_to(ROOT / "measure.py")
+    desk.prompts(30)
+    desk.serve("I'm sorry, but I can't help with that.")
+    desk.run("measure.py", "--model=old", "--prompts=p.csv", "--output_dir=old")
+    env = {"PATH": f"{desk.folder}:{environment()['PATH']}", "GITHUB_RUN_ID": "7"}
+    env |= job["env"] | {"CHECKPOINT": "my model", "BASELINE": "old", "VLLM_BASE_URL": desk.url}
+    for step in job["steps"]:
+        line = step.get("run", "").replace("--model", "--prompts p.csv --model")
+        desk.shell(line, status=4 if "measure.py" in line else 0, **env)
+    calls = desk.text("calls").splitlines()
+    assert {"make .venv/installed", "vllm serve my model --served-model-name kestrel"} < {*calls}
+    assert "<failure>not met; 100.0 %" in desk.text("gate.xml")
+    assert "I'm sorry" not in desk.text("results-7/results.html")
 
 
 def test_the_examples_in_python_are_true() -> None:
