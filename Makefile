@@ -2,6 +2,7 @@
 #              CATEGORY (harmful) and NUMBER (20) choose the seeds.
 # make measure MODEL=...: a model's over-refusal and toxic rejection rates. Each variable is a flag of
 #              measure.py (LIMIT is --limit); EFFORT is --reasoning_effort, RESULTS is --output_dir;
+#              MODEL="A B" and EFFORT="low high" measure all of these side by side;
 #              OVERWRITE=1, DRY_RUN=1, PAIRS=1, TRUST_STORED=1 and BATCH=1 are its switches;
 #              BATCH=submit only submits.
 # make prompts NAME=... REWRITER=... TARGETS="A B" JUDGES="X Y Z": a release of new prompts; also

@@ -2,10 +2,12 @@
 
     python measure.py --model=vllm/Qwen/Qwen2.5-7B-Instruct
     python measure.py --model=gpt-5.4 --judge=rules+gpt-5.4-mini --limit=100 --dry_run
+    python measure.py --model "gpt-5.4 claude-opus-4-6" --reasoning_effort "low high"
 
 Reads prompts as stage 4 does: from a CSV, a tab-separated file, JSON lines, a parquet file, a named
 set or hf://datasets/.... Runs stage 4 and stage 5, with judges in --labels stage 3 as well, and
 writes {output_dir}/results.html, which shows every model in the folder, each setting in a row.
+Several models, or several efforts, are measured side by side.
 
 Each endpoint first gets one short test request. Rerun the same command to resume; another --judge
 sends nothing to the model again.
@@ -14,10 +16,12 @@ sends nothing to the model again.
 import orbench  # noqa: F401 - first: from here on Ctrl-C ends a script in one line
 
 # isort: split
+import sys
 from argparse import Namespace
 from collections.abc import Iterator, Sequence
 from datetime import date
 from io import StringIO
+from itertools import product
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from time import time_ns
@@ -76,7 +80,18 @@ class Step(NamedTuple):
 def settings(argv: Sequence[str]) -> Namespace:
     """Return the flags, and what follows from them."""
     args: Namespace = parser().parse_args(argv)
-    QUIET.set(args.quiet)
+    QUIET.set(args.quiet or args.bars)
+    efforts = (args.reasoning_effort or "").split() or [None]
+    args.lanes = list(product(" ".join(args.model).split(), efforts))
+    if args.lane > len(args.lanes):
+        raise UserError(f"--lane={args.lane}: there are {len(args.lanes)}")
+    args.model, args.reasoning_effort = args.lanes[args.lane - 1]
+    args.sides = DEFAULT_PROMPTS.copy()
+    if args.prompts:
+        args.sides = {"over_refusal": args.prompts}
+    if args.toxic:
+        args.sides["toxic"] = args.toxic
+    args.with_published = args.sides == DEFAULT_PROMPTS
     if args.limit is not None:
         args.shuffle = 0
     if args.model == "smollm2" and not args.max_tokens:
@@ -85,20 +100,40 @@ def settings(argv: Sequence[str]) -> Namespace:
         (args.output_dir / "gate.json").unlink(missing_ok=True)
     args.panel = [word for word in args.labels if not word.endswith(".csv")]
     args.votes = Path("labels", file_name_part("+".join(args.panel)))  # in output_dir
+    if args.lane > 1:  # the first asks for the labels
+        args.panel = []
     args.gates = args.fail_if + args.require
     return args
 
 
 def main(argv: Sequence[str]) -> int:
+    args = settings(argv)
+    if args.lane or len(args.lanes) == 1:
+        return measure_one(args)
+    return measure_all(args, [sys.executable, __file__, *argv])
+
+
+def measure_all(args: Namespace, command: Sequence[str]) -> int:
+    """Measure models side by side, a process for each, and write one report. Raises UserError."""
+    from orbench.stages.lanes import side_by_side
+
+    names = [" ".join(filter(None, lane)) for lane in args.lanes]
+    # All is announced before anything is paid for.
+    checked, failed = side_by_side(names, [*command, "--dry_run"], 1)
+    if failed or args.dry_run:
+        return failed
+    checked, failed = side_by_side(names, command, len(names))
+    status = write_report(args, checked) if checked else 0
+    if failed:
+        say("error: not all models were measured; the lines above that begin with a model say why")
+    return max(status, failed)
+
+
+def measure_one(args: Namespace) -> int:
+    """Measure a model. Raises UserError."""
     from orbench.asking.live import try_endpoints
 
-    args = settings(argv)
-    prompts = DEFAULT_PROMPTS.copy()
-    if args.prompts:
-        prompts = {"over_refusal": args.prompts}
-    if args.toxic:
-        prompts["toxic"] = args.toxic
-    args.with_published = prompts == DEFAULT_PROMPTS
+    prompts = args.sides
     asked = check_sides(prompts, args)
     if args.baseline:
         from orbench.report import gate
@@ -109,6 +144,8 @@ def main(argv: Sequence[str]) -> int:
     plan = announce(todo)
     models = list(plan.models)
     if plan.path:
+        if args.lane:
+            raise UserError("--limit: all prompts were asked; use one --model, or no --limit")
         models = []
         folder = args.output_dir
         args.output_dir /= f"limit_{args.limit}"
@@ -117,11 +154,12 @@ def main(argv: Sequence[str]) -> int:
     again = []
     if args.gates and (plan.stored or plan.path) and not args.trust_stored:
         say("a gate relies on stored answers: a sample is asked again (unless --trust_stored)")
-        args.probes = args.output_dir / f"probes/{date.today()}"
+        args.probes = args.output_dir / f"probes/{date.today()}_{args.lane}"
         again = sample(prompts, args, PROBES, samples=1, output_dir=args.probes)
         models += announce(again).models
     if args.dry_run:
-        say("dry run: nothing sent; model name and address not checked")
+        if not args.lane:
+            say("dry run: nothing sent; model name and address not checked")
         return 0
     try_endpoints(models)
     if args.judge == flags.RULES and plan.to_send > FIRST:
@@ -150,7 +188,11 @@ def measure(todo: Sequence[Step], args: Namespace, again: Sequence[Step]) -> int
             )
     for path in checked:
         add_to_record(path, "under_test", **known)
-    status = write_report(args, list(map(str, checked)))
+    status = 0
+    if args.lane:
+        print(*checked, sep="\n")
+    else:
+        status = write_report(args, list(map(str, checked)))
     if again:  # the next run has its own
         args.probes.rename(f"{args.probes}-{time_ns()}")
     return status

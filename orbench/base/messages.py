@@ -16,7 +16,8 @@ from orbench.base.secrets import keep_environment_secret, masked
 
 # Where messages go; stderr, unless a program keeps what a stage says in a file.
 SAYS_TO: ContextVar[TextIO | None] = ContextVar("SAYS_TO", default=None)
-QUIET = ContextVar("QUIET", default=False)  # no progress bars
+# No progress bars; False: also where stderr is no terminal.
+QUIET = ContextVar[bool | None]("QUIET", default=None)
 BAR = "{desc}: {percentage:3.0f}%|{bar}| {n_fmt} of {total_fmt} [{elapsed}{postfix}]"
 ROOT = Path(__file__).resolve().parents[2]  # of the repository
 FROM_FILE: dict[str, Path] = {}  # environment variables -> the `.env` that set them
@@ -43,7 +44,7 @@ def progress_bar(title: str, items: Any, *, quiet: bool = False, leave: bool = F
     """
     from tqdm import tqdm
 
-    off = quiet or QUIET.get() or None  # None: where stderr is no terminal
+    off = quiet or QUIET.get()
     return tqdm(items, title, leave=leave, disable=off, dynamic_ncols=True, bar_format=BAR)
 
 

@@ -2,7 +2,8 @@
 
 A case is short, and its first line says what must hold. Numbers are asserted in Python. A line
 `$ command` runs a script in an empty folder against a loopback server; behind it stand the
-messages, stdout and the exit status, if it is not 0. $URL is the server's address. These commands
+messages, stdout and the exit status, if it is not 0; models that are measured side by side stand
+one below the other. $URL is the server's address. These commands
 are none of the project's:
 
     $ rows FILE N WORD=VALUE ...   a CSV with N rows. A verdict and its number, such as
@@ -32,7 +33,9 @@ import os
 import re
 import shlex
 import shutil
+from collections.abc import Iterator
 from contextlib import suppress
+from itertools import groupby
 from pathlib import Path
 
 import pytest
@@ -110,7 +113,10 @@ class Shell:
         flags = [word.replace("$URL", url) for word in words]
         done = self.desk.run(name, *flags, status=None)
         status = f"[{done.returncode}]\n" if done.returncode else ""
-        return done.stderr + done.stdout + status
+        said = done.stderr
+        if name == "measure.py":
+            said = "".join(in_order(said.splitlines(True)))
+        return said + done.stdout + status
 
     def sent(self) -> str:
         requests = self.desk.server.requests
@@ -118,6 +124,13 @@ class Shell:
         bodies = {LONG.sub(r"\1 [...] \2", f"{text}\n") for text in texts}
         requests.clear()
         return "".join(sorted(bodies))
+
+
+def in_order(lines: list[str]) -> Iterator[str]:
+    """Yield lines, with those of models that were measured side by side one model at a time."""
+    for together, block in groupby(lines, lambda line: " | " in line):
+        key = (lambda line: line.partition(" | ")[0]) if together else bool
+        yield from sorted(block, key=key)
 
 
 def complete_records(folder: Path) -> None:

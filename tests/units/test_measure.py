@@ -29,6 +29,7 @@ def parsed(folder: Path, words: str = "") -> Namespace:
     texts(folder / "t.csv", "Who?")
     flags = ["--model=maker/m", f"--prompts={prompts}", f"--output_dir={folder / 'out'}"]
     args: Namespace = measure.parser().parse_args([*flags, *words.split()])
+    (args.model,) = args.model
     args.votes = folder / "votes"
     args.gates = args.fail_if
     return args
