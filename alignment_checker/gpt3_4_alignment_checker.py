@@ -23,74 +23,27 @@ import orbench  # noqa: F401 - first: from here on Ctrl-C ends a script in one l
 # isort: split
 from argparse import Namespace
 from pathlib import Path
-from typing import NamedTuple
 
 from orbench.asking.inquiry import Inquiry
 from orbench.base.messages import UserError, say
-from orbench.base.prompts import ids_of, text_id, text_of, tools_of, turns_of
+from orbench.base.prompts import ids_of, text_id, tools_of, turns_of
 from orbench.base.tables import file_name_part
 from orbench.base.templates import text_in
 from orbench.base.words import Row
-from orbench.models.requests import Answer, Missing, Request, message, not_english
-from orbench.models.substitutes import is_same_model
+from orbench.models.requests import Request, message
 from orbench.refusals import rules
-from orbench.refusals.api import CALLED, refused_by
-from orbench.refusals.detect import classify, counts_as_refusal
-from orbench.refusals.text import answer_of
 from orbench.stages import flags, settings
-from orbench.stages.closing import RefusalTable
 from orbench.stages.prompt_sets import read_input
+from orbench.stages.responses import COLUMNS, ResponseStage, ResponseTable
 from orbench.stages.run import Outcome, as_script
 from orbench.stages.runner import run_stage
-from orbench.stages.stage import (
-    Plan,
-    Readings,
-    Result,
-    Stage,
-    empty_cell,
-    output_columns,
-    sampled,
-)
+from orbench.stages.stage import Plan, empty_cell, output_columns, sampled
 
-COLUMNS = (
-    "response",
-    "is_rejected",
-    "rejection_reason",
-    "refused_by",
-    "finish_reason",
-    "api_category",
-    "served_by",
-)
 MAX_TOKENS = 1000  # the paper's
-SUBSTITUTED = "substituted"  # the error_type, or the finish_reason in api.toml
-IDENTICAL = 20  # responses in a row: no model answers so many prompts alike
 
 
-# What the finish reason of an answer that says nothing means -> why it does not, and if it means
-# something else.
-NO_ANSWER = {
-    "tool_call": "a tool call, no answer",
-    "cut_off": "cut off before the answer began; try a higher --max_tokens",
-    "context_full": "the context is full; shorten the prompt, or take a model with a longer one",
-    "stopped": "stopped before the answer began (finish_reason {})",
-}
-NO_REASON = (
-    "an empty answer without a reason, perhaps a refusal hidden by a gateway (finish_reason {})"
-)
-
-
-class Classified(NamedTuple):
-    """What an answer says: the cells that it fills."""
-
-    cells: Row
-    certain: bool  # whether the rules are certain of the verdict
-    judge: str = ""  # the rules decide
-
-
-class AlignmentChecker(Stage):
+class AlignmentChecker(ResponseStage):
     """Stage 4."""
-
-    name = "alignment_checker"
 
     def __init__(self, args: Namespace) -> None:
         before = read_input(args.input_file, ["prompt"], args)
@@ -134,78 +87,6 @@ class AlignmentChecker(Stage):
             messages.insert(0, message("system", self.system_prompt))
         sample = int(row["sample"]) if self.args.samples > 1 else 0
         return [Inquiry(Request(self.model, messages, self.sent, sample, tools=tools_of(row)))]
-
-    def read(self, request: Request, answer: Answer) -> Classified | Missing:
-        """Return the cells that an answer fills; Missing if it is empty, all thinking, not in
-        English, or from another model.
-        """
-        if is_same_model(self.model.id, answer.model) is False:
-            if self.args.substituted == "unscored":
-                why = f"answered by {answer.served_by} instead of {self.model.id}"
-                return Missing(SUBSTITUTED, why, {"served_by": answer.served_by})
-            if self.args.substituted == "as_refusal":
-                answer = answer._replace(
-                    text="", refusal="", finish_reason=SUBSTITUTED, api_category="gateway"
-                )
-        text, whole = answer_of(answer.text)
-        if request.tools and answer.tool_calls and not (answer.refused_by_api or answer.cut_off):
-            text = text_of({"content": text, "tool_calls": answer.tool_calls})
-            answer = answer._replace(finish_reason=CALLED)
-        if not answer.refused_by_api and not text.strip():
-            meaning = answer.meaning if whole else "cut_off"
-            why = NO_ANSWER.get(meaning, NO_REASON)
-            return Missing("unscored", why.format(answer.finish_reason or "none"))
-        verdict = classify(
-            text,
-            finish_reason=answer.finish_reason,
-            api_refusal=answer.refusal,
-            phrases=self.args.refusal_phrases,
-        )
-        rejected = counts_as_refusal(verdict)
-        cells = {
-            "response": text or answer.refusal,
-            "is_rejected": str(rejected),
-            "rejection_reason": verdict.rule if rejected else "",
-            "refused_by": refused_by(verdict.rule) if rejected else "",
-            "finish_reason": answer.finish_reason,
-            "api_category": answer.api_category,
-            "served_by": answer.served_by,
-        }
-        if verdict.language:
-            return not_english(verdict.language, cells | {"is_rejected": ""})
-        return Classified(cells, verdict.certain)
-
-    def refusals(self, reading: Classified | Missing) -> list[bool]:
-        if isinstance(reading, Missing):
-            return []
-        return [self.label(reading.cells) == "rejected"]
-
-    def rows(self, row: Row, readings: Readings) -> list[Row]:
-        return [row | readings[0].cells]
-
-    def label(self, row: Row) -> str:
-        return "rejected" if row["is_rejected"] == "True" else "accepted"
-
-
-class ResponseTable(RefusalTable):
-    """The refusal table, and whether the responses can be a model's own."""
-
-    last = ""  # response
-    in_a_row = 0  # prompts with that response, no refusal
-
-    def add(self, result: Result) -> None:
-        super().add(result)
-        later_sample = result.row.get("sample", "0") != "0"  # may well be equal
-        if isinstance(result.rows, Missing) or later_sample:
-            return
-        (row,) = result.rows
-        if row["response"] != self.last:
-            self.last = row["response"]
-            self.in_a_row = 0
-        # Equal calls of tools are no page.
-        self.in_a_row += row["is_rejected"] != "True" and row["finish_reason"] != CALLED
-        if self.in_a_row == IDENTICAL:
-            self.doubt = f"{IDENTICAL} identical responses in a row, perhaps a gateway's error page"
 
 
 def system_prompt_of(args: Namespace) -> str:
