@@ -133,7 +133,7 @@ def _records(path: Path, is_parquet: bool) -> Iterator[Words]:
         columns = columns_in(records)
         yield list(map(storable, columns))
         for record in records:
-            yield [_cell(record.get(column)) for column in columns]
+            yield [cell_text(record.get(column)) for column in columns]
     except NOT_READABLE as error:
         raise UserError(f"{path} is not {kind}: {clean(str(error))[:200]}") from None
 
@@ -143,7 +143,7 @@ def columns_in(rows: Iterable[Iterable[str]], first: Columns = ()) -> list[str]:
     return list(dict.fromkeys(chain(first, *rows)))
 
 
-def _cell(value: Any) -> str:
+def cell_text(value: Any) -> str:
     """Return a value as text: nothing for null, JSON for lists and objects."""
     if value is None:
         return ""

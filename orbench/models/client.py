@@ -155,8 +155,8 @@ def _answer_in(data: Any, model: Model) -> Answer:
     choice = (data.get("choices") or [{}])[0]
     message = choice.get("message") or {}
     content = message.get("content", choice.get("text"))
-    text = content if isinstance(content, str) else _parts(content, "text")
-    refusal = message.get("refusal") or _parts(content, "refusal")
+    text = content if isinstance(content, str) else parts(content, "text")
+    refusal = message.get("refusal") or parts(content, "refusal")
     if not isinstance(refusal, str) or refusal.strip().lower() in NO_REFUSAL:
         refusal = ""
     finish_reason, category = _finish(data, choice, content, text, model)
@@ -212,7 +212,7 @@ def _finish(data: Any, choice: Any, content: Any, text: str, model: Model) -> tu
     return finish_reason, ""
 
 
-def _parts(content: Any, kind: str) -> str:
+def parts(content: Any, kind: str) -> str:
     """Return the parts of one kind (text, refusal) in a content that is a list of parts.
 
     What follows something else begins a new line, as after a search for which the model paused.

@@ -172,7 +172,7 @@ def refusal_in_body(body: object, text: str) -> Declared | None:
     for mark in _TABLES["marks"]:
         if mark.get("empty") and text.strip():
             continue
-        for value in _at(body, mark["path"]):
+        for value in at(body, mark["path"]):
             if re.fullmatch(mark["value"], str(value).lower()):
                 reason = mark.get("finish", "content_filter")
                 return reason, category_in(body, reason)
@@ -181,12 +181,12 @@ def refusal_in_body(body: object, text: str) -> Declared | None:
 
 def fallback_mark(body: object) -> str:
     """Return FALLBACK if an answer says that another model was asked in place of the one named."""
-    if any(_at(body, path) for path in _TABLES["fallbacks"]):
+    if any(at(body, path) for path in _TABLES["fallbacks"]):
         return FALLBACK
     return ""
 
 
-def _at(body: object, path: list[Any]) -> list[object]:
+def at(body: object, path: list[Any]) -> list[object]:
     """Return what stands at a path in a body, see [[marks]] in api.toml."""
     places = [body]
     for step in path:
@@ -226,9 +226,9 @@ def category_in(place: object, finish_reason: str = "") -> str:
 def _categories(about: object) -> Iterator[object]:
     """Yield whatever stands where a category may stand."""
     for path in _TABLES["categories"]:
-        yield from _at(about, path)
+        yield from at(about, path)
     for name in ("content_filter_results", "content_filter_result"):
-        for results in _at(about, [name]):
+        for results in at(about, [name]):
             for category, verdict in _members(results).items():
                 if _members(verdict).get("filtered") is True:
                     yield category

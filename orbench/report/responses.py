@@ -126,7 +126,7 @@ def _refused_by(row: Row) -> str:
 
 def _cut_off(row: Row) -> float:
     """Return whether a response ends before its end; NaN if it is not known."""
-    if "finish_reason" not in row:
+    if not row.get("finish_reason"):
         return nan
     return float(finish_meaning(row["finish_reason"])[0] in NOT_WHOLE)
 

@@ -176,7 +176,8 @@ def _carried(stage: Stage, before: Record, known: Record) -> Record:
         if before.get("written_by") and before.get("part"):
             name = FRESH
         measured_with = {"prompts": name, "parameters": stage.parameters}
-        carried["under_test"] = stage.under_test | measured_with | known
+        # What an imported log says of its run counts, not when it was imported.
+        carried["under_test"] = stage.under_test | measured_with | known | stage.under_test
     if source:
         carried["source"] = source
         if getattr(stage.args, "shuffle", None) is not None:

@@ -77,7 +77,7 @@ class Stage(Reader):
         self.parameters: Json = {}  # what the requests are made with
         self.reading: Json = {}  # how answers are read and counted, for the record
         self.versions: Texts = {}  # of what decides, for the record
-        self.under_test: Row = {}  # the fields of records.UnderTest
+        self.under_test: Json = {}  # the fields of records.UnderTest
         self.notes: list[str] = []  # what a reader of the numbers must know
         self.closing = Closing()
 

@@ -17,7 +17,7 @@ are none of the project's:
                           says that its stage wrote the CSV as it is
     $ cat FILE ...        what is in files
     $ ls FOLDER           the names in a folder
-    $ cp FILE FILE        a copy
+    $ cp FILE FILE        a copy; $LOGS/NAME is a file in tests/contract/logs
     $ reply TEXTS => REPLY to requests whose JSON holds these texts (`a & b`); of several, the
                           latest counts. REPLY is the text of an answer, or STATUS BODY
     $ ends OUTCOME ...    how batches end, see tests/batch_server.py; `completed` until then
@@ -49,6 +49,7 @@ from tests.results import record_output
 from tests.server import Body, Reply, answer
 
 FOLDER = Path(__file__).parent / "transcripts"
+LOGS = str(Path(__file__).parent / "logs")
 FILES = sorted(FOLDER.rglob("*.txt"))
 # What differs from run to run, or from machine to machine.
 VARIES = {
@@ -102,7 +103,8 @@ class Shell:
             self.server.ends(*words)
             return ""
         if name == "cp":
-            shutil.copy(*(self.desk.folder / word for word in words))
+            source, copy = words
+            shutil.copy(self.desk.folder / source.replace("$LOGS", LOGS), self.desk.folder / copy)
             return ""
         if name in ("cat", "ls"):
             return "".join(shown(self.desk.folder / word) for word in words)

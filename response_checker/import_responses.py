@@ -1,0 +1,102 @@
+"""Import responses from logs of inspect_ai, lm-evaluation-harness or promptfoo, or from a table.
+
+    python import_responses.py --from=inspect --input logs/*.eval --output_path=responses.csv
+    python import_responses.py --from=jsonl --input=a.jsonl --model=gpt-5.4 \\
+        --prompt_column=request.prompt --response_column=output.choices.0.message.content
+
+Writes the CSV that stage 4 writes, with its run record; sends nothing. check_response.py,
+`measure.py --responses` and plot_results.py take it from there. Each sample becomes a row, or a row
+of {output stem}_failed.csv if it has no response; a line tells how many were left out, and why.
+"""
+
+import sys
+from os.path import realpath
+
+sys.path.insert(0, realpath(f"{__file__}/../.."))  # the repository root
+import orbench  # noqa: F401 - first: from here on Ctrl-C ends a script in one line
+
+# isort: split
+import re
+from argparse import Namespace
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from orbench.base.tables import Table, columns_in
+from orbench.base.words import Row
+from orbench.models.providers import Model
+from orbench.models.requests import Missing, Request
+from orbench.refusals import rules
+from orbench.stages import flags
+from orbench.stages.logs import Logged, Logs
+from orbench.stages.responses import COLUMNS, ResponseStage, ResponseTable
+from orbench.stages.run import Outcome, as_script
+from orbench.stages.runner import run_stage
+from orbench.stages.stage import Plan, output_columns
+
+
+class ResponseImport(ResponseStage):
+    """Stage 4, with responses that are there already."""
+
+    def __init__(self, args: Namespace) -> None:
+        logs = Logs(args, COLUMNS)
+        table = Table(args.input[0], columns_in(logs.rows, ["prompt"]), logs.rows)
+        columns = output_columns(table, COLUMNS)
+        super().__init__(args, table, [], Path("responses.csv"), columns)
+        ((described, place),) = logs.runs.items()
+        name, _, words = described.partition(", ")
+        tool = logs.form["tool"]
+        version = logs.text(place, "version")
+        id_ = re.sub(logs.form.get("provider", "^$"), "", name)
+        self.model = Model(name, "", id_, "", "")
+        self.reading = {"refusal_phrases": args.refusal_phrases}
+        self.versions = {"rules": rules.version(), tool: version}
+        self.under_test = {
+            "asked": name,
+            "id": id_,
+            "family": self.model.family,
+            "settings": words,
+            "parameters": logs.value(place, "parameters") or {},
+            "prompts": logs.text(place, "prompts") or table.path.stem,
+            "start": time_of(logs.value(place, "start")),
+            "end": logs.text(place, "end"),
+        }
+        self.closing = ResponseTable(self)
+        self.notes = [f"imported from {tool} {version}".strip()]
+        for what, n in logs.left_out.items():
+            self.notes.append(f"left out: {what} ({n:,})")
+        if logs.lacking:
+            self.notes.append(f"not in the log: samples that were to be there ({logs.lacking:,})")
+            self.input_record = {"complete": False}
+
+    def inquiries(self, row: Row) -> Plan:
+        assert isinstance(row, Logged)
+        if isinstance(row.answer, Missing):
+            return row.answer
+        return [self.read(Request(self.model, [], {}), row.answer)]
+
+
+def time_of(value: Any) -> str:
+    """Return a time as records have it, "" if it is not known."""
+    if isinstance(value, float):
+        value = datetime.fromtimestamp(value, UTC).isoformat(timespec="seconds")
+    return str(value or "")
+
+
+def run(args: Namespace) -> Outcome:
+    """Import the responses. Raises UserError."""
+    return run_stage(ResponseImport(args))
+
+
+def parser() -> flags.Parser:
+    parser = flags.Parser(
+        __doc__, "import_responses", "output", "phrases", default="./responses.csv"
+    )
+    parser.set_defaults(
+        dry_run=False, from_log=None, export_requests=None, limit=None, substituted="unscored"
+    )
+    return parser
+
+
+if __name__ == "__main__":
+    as_script(run, parser)

@@ -1,0 +1,23 @@
+"""Logs of other tools; what becomes of their samples is in tests/contract/transcripts/imports."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from orbench.stages import logs
+
+FOLDER = Path(__file__).parents[1] / "contract" / "logs"
+
+
+@pytest.mark.parametrize("name", ["folding.json", "promptfoo.json"])
+@pytest.mark.parametrize("size", [7, 100, 2**18])
+def test_a_document_is_read_in_pieces_of_any_size(
+    name: str, size: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(logs, "CHUNK", size)
+    whole = json.loads((FOLDER / name).read_text())
+    form = logs.FORMATS["inspect" if "eval" in whole else "promptfoo"]
+    found = list(logs.samples_in(FOLDER / name, form))
+    assert [sample for _, sample in found] == whole.get("samples", whole["results"].get("results"))
+    assert whole.keys() == found[-1][0].keys()
