@@ -18,7 +18,8 @@ BIN := .venv/bin
 
 # The variables that each target uses.
 USED_measure := MODEL LABEL BASE_URL API_KEY_ENV MAX_TOKENS EFFORT TEMPERATURE SYSTEM_PROMPT_FILE \
-  SAMPLES CONCURRENCY TIMEOUT REQUESTS_PER_MINUTE PRICES BATCH PROMPTS TOXIC PROMPT_COLUMN \
+  SAMPLES CONCURRENCY TIMEOUT REQUESTS_PER_MINUTE PRICES BATCH RESPONSES TOXIC_RESPONSES \
+  PROMPTS TOXIC PROMPT_COLUMN \
   CATEGORY_COLUMN LIMIT SUBSTITUTED JUDGE JUDGE_BASE_URL RUBRIC LABELS PAIRS BASELINE MARGIN FAIL_IF REQUIRE \
   JUNIT NO_RESPONSES TRUST_STORED RESULTS OVERWRITE DRY_RUN
 USED_prompts := NAME REWRITER TARGETS JUDGES PER_CATEGORY CATEGORIES NEW_CATEGORY CONFIRM EXCLUDE
@@ -68,6 +69,7 @@ demo: .venv/installed $(if $(MODEL),,.venv/group-demo)
 
 measure: .venv/installed $(if $(filter smollm2,$(MODEL) $(JUDGE)),.venv/group-demo)
 	@$(BIN)/python measure.py $(call flag,MODEL,model) $(call flag,LABEL,label) \
+	  $(call flag,RESPONSES,responses) $(call flag,TOXIC_RESPONSES,toxic_responses) \
 	  $(call flag,BASE_URL,base_url) \
 	  $(call flag,API_KEY_ENV,api_key_env) $(call flag,MAX_TOKENS,max_tokens) \
 	  $(call flag,EFFORT,reasoning_effort) $(call flag,TEMPERATURE,temperature) \

@@ -3,11 +3,15 @@
     python measure.py --model=vllm/Qwen/Qwen2.5-7B-Instruct
     python measure.py --model=gpt-5.4 --judge=rules+gpt-5.4-mini --limit=100 --dry_run
     python measure.py --model "gpt-5.4 claude-opus-4-6" --reasoning_effort "low high"
+    python measure.py --responses=safe.csv --toxic_responses=toxic.csv
 
 Reads prompts as stage 4 does: from a CSV, a tab-separated file, JSON lines, a parquet file, a named
 set or hf://datasets/.... Runs stage 4 and stage 5, with judges in --labels stage 3 as well, and
 writes {output_dir}/results.html, which shows every model in the folder, each setting in a row.
 Several models, or several efforts, are measured side by side.
+
+--responses takes responses that are there already (stage 4, or import_responses.py) and asks no
+model for others.
 
 Each endpoint first gets one short test request. Rerun the same command to resume; another --judge
 sends nothing to the model again.
@@ -29,7 +33,7 @@ from typing import NamedTuple
 
 from orbench.base.messages import QUIET, UserError, run_script, say
 from orbench.base.prompts import prompt_id_of, set_name, text_id
-from orbench.base.records import FAILED, add_to_record, failed_rows, read_record
+from orbench.base.records import FAILED, add_to_record, failed_rows, read_record, under_test
 from orbench.base.tables import beside, file_name_part, read_csv, write_csv
 from orbench.base.words import SIDES, WORSE, Json, Texts
 from orbench.models.providers import Model
@@ -52,6 +56,7 @@ UNDER_TEST = (
 )
 # The published models were measured on these.
 DEFAULT_PROMPTS = {"over_refusal": "or-bench-hard-1k", "toxic": "or-bench-toxic"}
+MERGED = "merged"  # in place of a side: the responses to both
 LATER_TOKENS = 700  # of a judge's request about a response that is not there yet
 LONGEST_SETTINGS = 60  # characters in a file's name
 # For gates, two samples of the prompts of each side. FIRST are asked before all others. A share of
@@ -72,9 +77,14 @@ class Step(NamedTuple):
     flags: Json
 
     @property
+    def prompts(self) -> str:
+        """Return what its prompts are called."""
+        return "prompts" if self.side == MERGED else SIDES[self.side].prompts
+
+    @property
     def title(self) -> str:
         """Return the line that comes before the run's own."""
-        return f"== {SIDES[self.side].prompts}: {self.script}"
+        return f"== {self.prompts}: {self.script}"
 
 
 def settings(argv: Sequence[str]) -> Namespace:
@@ -82,7 +92,8 @@ def settings(argv: Sequence[str]) -> Namespace:
     args: Namespace = parser().parse_args(argv)
     QUIET.set(args.quiet or args.bars)
     efforts = (args.reasoning_effort or "").split() or [None]
-    args.lanes = list(product(" ".join(args.model).split(), efforts))
+    models = " ".join(args.model or []).split() or [""]
+    args.lanes = list(product(models, efforts))
     if args.lane > len(args.lanes):
         raise UserError(f"--lane={args.lane}: there are {len(args.lanes)}")
     args.model, args.reasoning_effort = args.lanes[args.lane - 1]
@@ -91,6 +102,8 @@ def settings(argv: Sequence[str]) -> Namespace:
         args.sides = {"over_refusal": args.prompts}
     if args.toxic:
         args.sides["toxic"] = args.toxic
+    if args.responses:
+        args.sides = given_responses(args)
     args.with_published = args.sides == DEFAULT_PROMPTS
     if args.limit is not None:
         args.shuffle = 0
@@ -167,6 +180,17 @@ def measure_one(args: Namespace) -> int:
     return measure(todo, args, again)
 
 
+def given_responses(args: Namespace) -> dict[str, str]:
+    """Return the CSVs of responses by side, MERGED for one with both. Raises UserError."""
+    if args.prompts or args.toxic or args.limit:
+        raise UserError("--responses holds prompts, too: drop --prompts, --toxic and --limit")
+    if args.toxic_responses:
+        return {"over_refusal": args.responses, "toxic": args.toxic_responses}
+    rows = read_csv(args.responses, ["prompt", "response"]).rows
+    side = MERGED if len({row.get("is_toxic") for row in rows}) > 1 else "over_refusal"
+    return {side: args.responses}
+
+
 def measure(todo: Sequence[Step], args: Namespace, again: Sequence[Step]) -> int:
     """Run the stages, and write the report once no batch is under way.
 
@@ -211,7 +235,7 @@ def run_steps(todo: Sequence[Step]) -> list[Path]:
             if step.side in waiting:  # for the responses
                 continue
         say(step.title)
-        outcome = run(step.script, step.flags, prompts=SIDES[step.side].prompts)
+        outcome = run(step.script, step.flags, prompts=step.prompts)
         if outcome.status == 1:  # 3: some rows failed, and are in a file of their own
             raise SystemExit(1)
         if not outcome.path:
@@ -236,14 +260,18 @@ def steps(prompts: Texts, args: Namespace, **others: object) -> Iterator[Step]:
     of_judge = judges | picked(args, "rubric", "batch")
     of_judge |= {"check_model": args.judge, "base_url": args.judge_base_url}
     of_panel = judges | rows | {"moderator_model": ",".join(args.panel)}
-    file = responses_file(of_model)
     for side, name in prompts.items():
         stem = file_name_part(set_name(read_input(name, ["prompt"], args).path))
-        responses = Path("responses", side, stem, file)
-        runs = [
-            (ALIGN, name, responses, of_model | rows),
-            (CHECK, args.output_dir / responses, Path(side, judge, stem, file), of_judge),
-        ]
+        runs: list[tuple[str, object, Path, Json]] = []
+        if args.responses:
+            responses = Path(name)
+            file = imported_file(responses, args)
+        else:
+            file = responses_file(of_model)
+            responses = Path("responses", side, stem, file)
+            runs.append((ALIGN, name, responses, of_model | rows))
+            responses = args.output_dir / responses
+        runs.append((CHECK, responses, Path(side, judge, stem, file), of_judge))
         if args.panel:
             runs.append((MODERATE, name, args.votes / side / f"{stem}.csv", of_panel))
         for script, input_file, output, how in runs:
@@ -315,19 +343,29 @@ def check_names(todo: Sequence[Step], asked: dict[str, set[str]]) -> None:
 
 
 def responses_file(of_model: Json) -> str:
-    """Return the name of the CSV of a model's responses: it holds the settings that are not the
-    usual ones. Raises UserError.
-    """
+    """Return the name of the CSV of a model's responses. Raises UserError."""
     align = load(ALIGN)
     # However substituted answers count, they are the same answers.
     words = words_of(of_model | {"input_file": "any", "substituted": None})
-    settings = align.described(align.parser().parse_args(words))
+    return file_name(of_model["model"], align.described(align.parser().parse_args(words)))
+
+
+def imported_file(path: Path, args: Namespace) -> str:
+    """Return the name of the CSV of verdicts on responses. Raises UserError without a model."""
+    tested = under_test(read_record(path))
+    name = tested.name or args.label
+    if not name:
+        raise UserError(
+            f"{path} does not say whose responses it holds; name the model with --label"
+        )
+    return file_name(name, tested.settings)
+
+
+def file_name(model: str, settings: str) -> str:
+    """Return the name of a model's CSV: it holds the settings that are not the usual ones."""
     if len(settings) > LONGEST_SETTINGS:
         settings = f"settings {text_id(settings)[:6]}"
-    name = of_model["model"]
-    if settings:
-        name += f", {settings}"
-    return file_name_part(name) + ".csv"
+    return file_name_part(", ".join(filter(None, [model, settings]))) + ".csv"
 
 
 def announce(todo: Sequence[Step]) -> Outcome:
@@ -361,7 +399,7 @@ def announce(todo: Sequence[Step]) -> Outcome:
     if todo[0].flags["dry_run"]:
         for line in dict.fromkeys([*notes.getvalue().splitlines(), *rows]):
             say(line)
-    if not requests:
+    if not requests and todo[0].script == ALIGN:
         start = read_record(todo[0].flags["output_path"]).get("start", "earlier")
         say(f"nothing is missing: the answers are from {start[:10]}")
     whole = Outcome(
@@ -396,7 +434,7 @@ def foresee(step: Step, notes: StringIO) -> Outcome:
             empty = Path(folder, "responses.csv")
             write_csv(empty, ("prompt", "category", "response"), [])
             flags |= {"input_file": empty, "output_path": f"{folder}/checked.csv"}
-        return run(step.script, flags, log, SIDES[step.side].prompts)
+        return run(step.script, flags, log, step.prompts)
 
 
 def write_report(args: Namespace, checked: Sequence[str]) -> int:
@@ -413,7 +451,7 @@ def write_report(args: Namespace, checked: Sequence[str]) -> int:
         if not path.match(f"*{FAILED}"):
             labels.append(path)
     options = Options(
-        given={side: [str(folder / side)] for side in SIDES if (folder / side).is_dir()},
+        given={side: [str(folder / side)] for side in (*SIDES, MERGED) if (folder / side).is_dir()},
         output_dir=folder,
         command=args.command,
         toxicity=labels if args.labels else [],
@@ -438,6 +476,7 @@ def parser() -> flags.Parser:
         usual="that of stage 4",
         samples="sample",
     )
+    parser.add(parser.add_mutually_exclusive_group(required=True), "measured")
     parser.add(parser, "run", as_typed=True)
     group = parser.add_argument_group(
         "model under test",

@@ -93,7 +93,12 @@ def parser() -> flags.Parser:
         __doc__, "import_responses", "output", "phrases", default="./responses.csv"
     )
     parser.set_defaults(
-        dry_run=False, from_log=None, export_requests=None, limit=None, substituted="unscored"
+        prompts="",
+        dry_run=False,
+        from_log=None,
+        export_requests=None,
+        limit=None,
+        substituted="unscored",
     )
     return parser
 

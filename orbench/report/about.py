@@ -48,9 +48,7 @@ def about(
     days = {_in(record, "under_test", time)[:10] for time in ("start", "end")} - {""}
     unscored_known, is_edited = _as_written(source.path, record)
     doubt = next(_doubts(record, family, judge, table.rows), "")
-    notes = [NO_RECORD]
-    if record:
-        notes = [*record.get("notes", []), *passport_notes(path, record)]
+    notes = record.get("notes", []) if record else [NO_RECORD]
     return About(
         file=str(source.path),
         model=model + baseline,
@@ -70,7 +68,7 @@ def about(
         is_edited=is_edited,
         unranked=tuple(_unranked(record, judges, certain)),
         cautions=tuple(_cautions(validation, is_edited, family, judges, ids)),
-        notes=tuple(map(clean, filter(None, notes))),
+        notes=tuple(map(clean, filter(None, [*notes, *passport_notes(source.path, record)]))),
     )
 
 

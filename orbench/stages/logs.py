@@ -204,7 +204,7 @@ def _zipped(path: Path) -> Samples:
         # It reads zstd, as Python's own does from 3.14 on.
         from backports.zstd import zipfile  # type: ignore[import-not-found, unused-ignore]
     except ModuleNotFoundError:
-        import zipfile
+        import zipfile  # type: ignore[no-redef, unused-ignore]
     with zipfile.ZipFile(path) as archive:
         names = archive.namelist()
         head = "header.json"
