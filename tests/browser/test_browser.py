@@ -27,6 +27,8 @@ python {ROOT}/response_checker/plot_results.py --merged results --html --output_
 Opener = Callable[..., Page]
 
 WIDTH = "document.documentElement.scrollWidth"
+LONG_NAME = """document.querySelector("main").insertAdjacentHTML("beforeend",
+  `<p class="warning">${"x".repeat(200)}</p>`)"""
 IN_ROWS = "document.getElementById('rows').contains(document.activeElement)"
 # Elements that are wider than what they show.
 CUT_OFF = """[...document.querySelectorAll("body *")].filter((element) => element.clientWidth > 1
@@ -89,6 +91,7 @@ def articles(page: Page) -> list[str]:
 def test_nothing_is_wider_than_a_phone(opened: Opener, models: int) -> None:
     page = opened(models, PHONE)
     page.locator("#more").click()
+    page.evaluate(LONG_NAME)
     assert page.evaluate(WIDTH) == PHONE["width"]
     page.emulate_media(color_scheme="dark")
     assert page.evaluate(WIDTH) == PHONE["width"]
