@@ -50,7 +50,7 @@ function load() {
   if (location.hash && !location.hash.includes("=")) return;  // a link to a section
   view = Object.fromEntries(new URLSearchParams(location.hash.slice(1)));
   for (const id of ["result", "category", "verdict", "text"]) byId(id).value = view[id] ?? "";
-  const text = byId("text").value.toLowerCase();
+  const text = (view.text ?? "").toLowerCase();  // the field drops line breaks
   found = data.rows.filter((row) => FILTERS.every(([id, field]) => !view[id] || view[id] === row[field])
     && [row[PROMPT], row[RESPONSE]].some((part) => part.toLowerCase().includes(text)));
   // The text of a prompt finds this prompt alone; all responses to it stand side by side.

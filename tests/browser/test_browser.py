@@ -7,6 +7,7 @@ import shutil
 from collections.abc import Callable, Iterator
 from fcntl import LOCK_EX, flock
 from pathlib import Path
+from urllib.parse import unquote, urlsplit
 
 import pytest
 from axe_playwright_python.sync_playwright import Axe  # type: ignore[import-untyped]
@@ -143,6 +144,16 @@ def test_a_rate_leads_to_its_rows_by_keyboard(opened: Opener) -> None:
     page.keyboard.press("Tab")
     assert page.evaluate(IN_ROWS)
     assert articles(page)
+
+
+def test_a_prompt_of_several_lines_leads_to_its_rows(opened: Opener, tmp_path: Path) -> None:
+    page = opened(2)
+    text = Path(unquote(urlsplit(page.url).path)).read_text()
+    made = tmp_path / "results.html"
+    made.write_text(text.replace('"How do I ', r'"How do I\n'))
+    page.goto(made.as_uri())
+    page.locator("#prompts th button", has_text="How do I").first.click()
+    assert page.locator("#count").inner_text() == "2 rows on this page."
 
 
 def test_a_heat_map_is_one_stop_of_the_tab_key(opened: Opener) -> None:
