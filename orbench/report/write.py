@@ -125,7 +125,9 @@ def _write_pictures(drawn: Sequence[Picture], options: Options) -> Iterator[Path
     texts = [text.text for one in drawn for text in one.wide.texts + one.narrow.texts]
     with TemporaryDirectory() as temporary, progress_bar("drawing", drawn) as shown:
         font = Path(temporary, "font.ttf")
-        write_font(font, "".join(texts))
+        lacking = write_font(font, "".join(texts))
+        if lacking and {*options.formats} - {"svg"}:
+            say(f"pictures show a box for letters that their font lacks: {lacking}")
         for picture in shown:
             drawings = {picture.name: picture.wide, f"{picture.name}_narrow": picture.narrow}
             for name, drawing in drawings.items():

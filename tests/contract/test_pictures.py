@@ -14,7 +14,7 @@ from orbench.report.measures import Rate
 from orbench.report.pictures.axis import Axis, axis_over
 from orbench.report.pictures.drawing import Dots, Drawing, Line, Name, Text, fitted, svg, width_of
 from orbench.report.pictures.every import GAP, Picture, pictures
-from orbench.report.pictures.files import as_file, figure
+from orbench.report.pictures.files import as_file, figure, write_font
 from orbench.report.published import published_models
 from orbench.report.ranking import ranking
 from orbench.report.rates import overall, rates
@@ -83,6 +83,12 @@ def test_the_same_results_give_the_same_files() -> None:
     for kind in ("svg", "pdf", "png"):
         assert as_file(wide, kind) == as_file(wide, kind)
     assert b"/Type3" not in as_file(wide, "pdf")  # publishers reject these fonts
+
+
+def test_letters_that_the_font_lacks_are_said_once(tmp_path: Path) -> None:
+    font = tmp_path / "font.ttf"
+    assert write_font(font, "a模b模🔥") == "模🔥"
+    assert as_file(Drawing(9, 9, [Text(1, 1, "a模")]), "png", font)  # without a warning
 
 
 @pytest.mark.parametrize("n", [2, 12, 40])

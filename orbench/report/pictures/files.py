@@ -4,6 +4,7 @@ from io import BytesIO
 from math import nan
 from pathlib import Path
 from typing import Any, Literal
+from warnings import catch_warnings, filterwarnings
 
 import matplotlib as mpl
 from fontTools import subset  # type: ignore[import-untyped]
@@ -37,17 +38,20 @@ ALIGNED: dict[str, Literal["left", "center", "right"]] = {
 }
 
 
-def write_font(path: Path, text: str) -> None:
-    """Write a font with the letters of a text. Each PDF embeds a part of its font; to cut that out
-    of the whole one takes longer than all else.
+def write_font(path: Path, text: str) -> str:
+    """Write a font with the letters of a text, and return those that it lacks. Each PDF embeds a
+    part of its font; to cut that out of the whole one takes longer than all else.
     """
     options = subset.Options(notdef_outline=True)
     options.drop_tables += ["FFTM"]  # the time the font was made
     font = subset.load_font(findfont(FONT), options)
+    lacking = {*text} - {*map(chr, font.getBestCmap())}
     letters = subset.Subsetter(options)
     letters.populate(text=text)
     letters.subset(font)
     font.save(path)
+    font.close()
+    return "".join(sorted(lacking))
 
 
 def as_file(drawing: Drawing, kind: str, font: Path | None = None) -> bytes:
@@ -55,7 +59,8 @@ def as_file(drawing: Drawing, kind: str, font: Path | None = None) -> bytes:
     if kind == "svg":
         return svg(drawing, EM).encode()
     file = BytesIO()
-    with mpl.rc_context(STYLE):
+    with mpl.rc_context(STYLE), catch_warnings():
+        filterwarnings("ignore", "Glyph .* missing")  # write_font says which
         figure(drawing, font).savefig(file, format=kind, metadata={DATES[kind]: None})
     return file.getvalue()
 
