@@ -58,7 +58,7 @@ def _agreement(compared: Comparisons) -> Lines:
             if len(shown) > 1:
                 same = "different"
     if judges:
-        yield f"{' and '.join(sorted(judges))} give {same} findings."
+        yield f"{listed(sorted(judges))} give {same} findings."
 
 
 def _sentences(models: Board, compared: Comparisons) -> Lines:

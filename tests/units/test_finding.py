@@ -215,6 +215,9 @@ def test_judges_of_the_same_models_give_the_same_findings(of_k: str, of_j: str, 
         every += board
         shown += comparisons(pairs.replace("b<a", "a<b"), board)
     assert (found(every, shown)[0] == said) == bool(said)
+    board = models(text, judge="i", judge_any_version="i")
+    third = found(every + board, shown + comparisons(pairs.replace("b<a", "a<b"), board))[0]
+    assert third.startswith("i, j and k give") == bool(said)
     assert not any("give" in line for line in found(every, shown)[1:])
     board = models("a unranked=u 12 -, b 2 32 -", judge="j", judge_any_version="j")
     assert "give" not in found(every[:3] + board, shown[:1] + comparisons("safe a<b", board))[0]
