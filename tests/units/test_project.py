@@ -76,7 +76,8 @@ OF_THIS_MACHINE = [str(ROOT).encode(), f"{Path.home()}/".encode(), b"/".join((b"
 
 def test_the_repository_holds_no_data_no_key_and_no_path_of_this_machine() -> None:
     for path in tracked():
-        assert path.suffix not in (".csv", ".jsonl", ".tmp", ".pyc"), path
+        is_log = path.parent == ROOT / "tests/contract/logs"  # of other tools, without content
+        assert is_log or path.suffix not in (".csv", ".jsonl", ".tmp", ".pyc"), path
         assert path.name != ".env" and not path.name.endswith(".run.json"), path
         content = path.read_bytes()
         assert not KEY_LIKE.search(content), path
