@@ -12,7 +12,7 @@ import numpy as np
 from orbench.base.grouping import grouped
 from orbench.base.messages import listed, shortened
 from orbench.base.words import Lines, Words
-from orbench.report.measures import Comparison, Comparisons, Outcome
+from orbench.report.measures import FEW_PROMPTS, Comparison, Comparisons, Outcome
 from orbench.report.numerals import points
 from orbench.report.sentences import equivalence, remarks
 from orbench.report.standings import Board, Report, Standing
@@ -145,14 +145,18 @@ def _headline(leaders: Board, ranked: Board, best: str, measure: str) -> str:
     side = ranked[0].sides[0].side
     percent = [100 * model.rate(side) for model in ranked]
     claim = f"{_claim(leaders)} the {best} {measure}"
+    few = ""
+    if any(rate.is_small for model in ranked for rate in model.sides):
+        few = f" (some from fewer than {FEW_PROMPTS} prompts)"
     if len(ranked) == 2:
         if len(leaders) == 1:
             than = _names(ranked[1:])
             claim = f"{_names(leaders)} has a {COMPARATIVES[best]} {measure} than {than}"
-        return "{}; {}s: {:.1f} and {:.1f} %".format(claim, side.rate, *percent)
+        both = "{:.1f} and {:.1f} %".format(*percent)
+        return f"{claim}; {side.rate}s: {both}{few}"
     if len(leaders) > 1:
         claim = f"{_names(leaders)} cannot be told apart at the top"
-    extremes = f"range from {min(percent):.0f} to {max(percent):.0f} %"
+    extremes = f"range from {min(percent):.0f} to {max(percent):.0f} %{few}"
     return f"{claim} of {len(ranked)} models; {side.rate}s {extremes}"
 
 
