@@ -6,7 +6,7 @@ from dataclasses import replace
 from itertools import chain
 
 import numpy as np
-from pandas import DataFrame, Series  # type: ignore[import-untyped]
+from pandas import Series  # type: ignore[import-untyped]
 
 from orbench.base.words import UNCATEGORIZED, Side
 from orbench.refusals.api import NOT_ABOUT_SAFETY
@@ -104,11 +104,10 @@ def with_shares(whole: Rate, responses: Responses) -> Iterator[Rate]:
 def _details(responses: Responses) -> Details:
     by_api = responses.where(responses.api)
     scored = responses.where(responses.scored)
-    # Numbers of one type in columns without names: with others pandas takes four times as long.
     columns = [scored.refused, scored.direct, scored.indirect, scored.cut_off]
     columns += [scored.refused * (scored.refused_by == who) for who in RefusedBy._fields]
-    prompts = DataFrame(np.transpose(columns)).groupby(scored.prompt).mean()
-    _, direct, indirect, cut_off, *by = prompts.mean()
+    prompts = _means_by(scored.prompt, np.asarray(columns))
+    _, direct, indirect, cut_off, *by = map(_mean, prompts)
     return Details(
         rows=len(responses.prompt),
         refused=int(scored.refused.sum()),
@@ -121,8 +120,22 @@ def _details(responses: Responses) -> Details:
         refused_by=RefusedBy(*by),
         api_categories=_named(by_api.api_category),
         after_text=Series(by_api.after_text).mean(),
-        flips=(prompts[0] % 1 > 0).mean() if len(scored.prompt) > len(prompts) else np.nan,
+        flips=(prompts[0] % 1 > 0).mean() if len(scored.prompt) > len(prompts[0]) else np.nan,
     )
+
+
+def _means_by(prompt: Array, columns: Array) -> Array:
+    """Return the mean of each column for each prompt, without values that are not known."""
+    _, number = np.unique(prompt, return_inverse=True)
+    known = ~np.isnan(columns)
+    sums = [np.bincount(number, values) for values in np.where(known, columns, 0)]
+    with np.errstate(invalid="ignore"):
+        return np.asarray(sums) / [np.bincount(number, values) for values in known]
+
+
+def _mean(values: Array) -> float:
+    """Return the mean of what is known; NaN if nothing is."""
+    return float(np.mean(values[~np.isnan(values)])) if not np.isnan(values).all() else np.nan
 
 
 def _named(categories: Array) -> str:
