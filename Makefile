@@ -112,7 +112,7 @@ test: check
 
 # Of six invented models, 800 pixels wide at twice the resolution.
 picture: .venv/installed
-	@$(BIN)/python -m orbench.report.example --models=6 --output_dir=demo/picture/results
+	@$(BIN)/python -m orbench.stages.example --models=6 --output_dir=demo/picture/results
 	@$(BIN)/python response_checker/plot_results.py --merged demo/picture/results --html \
 	  --output_dir=demo/picture
 	@chromium --headless --no-sandbox --log-level=3 --hide-scrollbars --window-size=800,740 \

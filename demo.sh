@@ -80,7 +80,7 @@ echo "demo/$page"
 
 echo "== an example: the page of 12 models, all of them invented" >&2
 export PYTHONPATH="$root"
-quietly -m orbench.report.example --output_dir=example/results
+quietly -m orbench.stages.example --output_dir=example/results
 example=$(quietly "$root/response_checker/plot_results.py" --merged example/results --html \
   --output_dir=example)
 echo "demo/${example%.csv}.html"

@@ -23,7 +23,7 @@ MODELS = pytest.mark.parametrize("models", [2, 12, 40])
 PHONE = ViewportSize(width=390, height=844)
 DESK = ViewportSize(width=1440, height=900)
 A4 = ViewportSize(width=718, height=1046)  # within Chromium's margins, in CSS pixels
-MAKES = f"""python -m orbench.report.example --models={{}} --output_dir=results
+MAKES = f"""python -m orbench.stages.example --models={{}} --output_dir=results
 python {ROOT}/response_checker/plot_results.py --merged results --html --output_dir=."""
 Opener = Callable[..., Page]
 

@@ -1,6 +1,6 @@
 """Results of invented models, to see what a report looks like.
 
-    python -m orbench.report.example --models=40 --output_dir=results_of_40
+    python -m orbench.stages.example --models=40 --output_dir=results_of_40
     python response_checker/plot_results.py --merged results_of_40 --html
 
 Writes a result file per model, as stage 5 writes it, and its run record. Models, prompts, responses
