@@ -127,7 +127,7 @@ def fetch_from_github(commit: str, files: Texts) -> Iterator[Path]:
         if not path.is_file():
             endpoint = os.environ.get("GITHUB_RAW_ENDPOINT", "https://raw.githubusercontent.com")
             try:
-                reply = get(f"{endpoint}/{commit}/{name}", follow_redirects=True).raise_for_status()
+                reply = get(f"{endpoint}/{commit}/{name}").raise_for_status()
             except (HTTPError, InvalidURL) as error:
                 why = f"{name} of {commit} cannot be read: {error}"
                 raise UserError(one_line(without_query(why))) from None

@@ -152,25 +152,23 @@ def _hash_of(row: Row, seed: int) -> bytes:
 
 def _labeled(name: str) -> Table:
     """Return the responses of a labeled set, or of all. Raises UserError, OSError."""
+    sets = LABELED_SETS if name == LABELED else {name: LABELED_SETS[name]}
     rows: list[Row] = []
-    sets = {}
-    for one, entry in LABELED_SETS.items():
-        if name in (LABELED, one):
-            rows += _responses_in(entry, one)
-            sets[one] = entry
-    source = {"name": name, "repository": "github.com", "sets": sets}
-    return Table(Path(f"{name}.csv"), ["prompt", "response", "label", "category"], rows, source)
+    for one, entry in sets.items():
+        for path in fetch_from_github(entry["commit"], entry["files"]):
+            rows += _responses_in(path, entry, one)
+    columns = ["prompt", "response", "label", "category"]
+    return Table(Path(f"{name}.csv"), columns, rows, {"name": name, "sets": sets})
 
 
-def _responses_in(entry: Json, name: str) -> Iterator[Row]:
-    """Yield the responses of a set that have a label of ours."""
-    response, label = entry["columns"]
-    for path in fetch_from_github(entry["commit"], entry["files"]):
-        for row in read_csv(path, ["prompt", response, label]).rows:
-            ours = entry["labels"].get(row[label], entry["other_labels"])
-            if ours:
-                cells = {"prompt": row["prompt"], "response": row[response]}
-                yield cells | {"label": ours, "category": name}
+def _responses_in(path: Path, entry: Json, name: str) -> Iterator[Row]:
+    """Yield the responses in a file of a set that have a label of ours."""
+    columns = entry["columns"]
+    for row in read_csv(path, columns.values()).rows:
+        cells = {ours: row[theirs] for ours, theirs in columns.items()} | {"category": name}
+        cells["label"] = entry["labels"].get(cells["label"], entry["other_labels"])
+        if cells["label"]:
+            yield cells
 
 
 def _of_set(wanted: PromptSet) -> Table:
