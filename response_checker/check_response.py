@@ -23,7 +23,7 @@ from pathlib import Path
 from orbench.asking.inquiry import Inquiry
 from orbench.base.messages import UserError, did_you_mean
 from orbench.base.prompts import earlier_turns, response_id_of
-from orbench.base.records import failed_rows, read_record, under_test
+from orbench.base.records import failed_rows, passports_in, read_record, under_test
 from orbench.base.tables import Table, file_name_part, read_csv, sha256_of, write_json
 from orbench.base.words import CLASSES, INDIRECT, OF_THREE, Lines, Row, Words, numbered_list
 from orbench.judging.kinds import GENERAL, JUDGE_TEMPERATURE, About
@@ -84,10 +84,9 @@ class ResponseChecker(JudgedStage):
         self.split(f"{stem}_", CLASSES, f"_{word}.csv")
         self.set_judge()
         self.closing = VerdictTable(self)
-        self.is_labeled = "sets" in table.source  # by people: the judge gets a passport
+        # By people: the judge gets a passport.
+        self.is_labeled = "sets" in table.source and args.validate_against == "label"
         if self.is_labeled:
-            from orbench.judging.passport import passports_in
-
             passports_in(self.output.parent)  # a damaged file stops the run before it costs
 
     def set_judge(self) -> None:
@@ -171,12 +170,12 @@ class VerdictTable(RefusalTable):
             # What the figures hold for, and nothing else: by its hash, this CSV.
             figures["made_for"] = {"model": tested.id, **self.stage.reading, "csv": csv}
             write_json(self.stage.beside(".validation.json"), figures)
-            self.agreement = [*validation_lines(figures)]
+            lines = [*validation_lines(figures)]
             if self.stage.is_labeled:
                 from orbench.judging.passport import add_passport
 
-                lines = add_passport(output, figures, rows, args.prices)
-                self.agreement = [*self.agreement, *lines]
+                lines += add_passport(output, figures, rows, args.prices)
+            self.agreement = lines
 
     def lines(self) -> Lines:
         yield from super().lines()

@@ -57,6 +57,8 @@ SHAPE: Record = {
     "output": dict,
     "versions": dict,
 }
+PASSPORT = SHAPE | {"note": str}  # of a judge: its run record, and what reports say of it
+PASSPORTS = "passport.json"
 
 
 def now() -> str:
@@ -73,17 +75,27 @@ def read_record(csv: Path) -> Record:
     """Return the record beside a CSV, empty if there is none. Raises UserError if damaged."""
     if not csv.name:  # stage 1 has no input
         return {}
-    path = record_path(csv)
+    return _read(record_path(csv), SHAPE, "to go on without a run record")
+
+
+def passports_in(folder: Path) -> Json:
+    """Return the passports of the judges that ran in a folder, by their CSVs; empty if there are
+    none. Raises UserError if damaged.
+    """
+    return _read(folder / PASSPORTS, {None: PASSPORT}, "and rerun the judges")
+
+
+def _read(path: Path, shape: Any, why_delete: str) -> Json:
     if not path.exists():
         return {}
     with suppress(OSError, ValueError, RecursionError):
-        record: Record = json.loads(path.read_text(encoding="utf-8"))
-        if fits(record, SHAPE):
-            return record
-    raise UserError(f"{path} is damaged; restore it, or delete it to go on without a run record")
+        found: Json = json.loads(path.read_text(encoding="utf-8"))
+        if _fits(found, shape):
+            return found
+    raise UserError(f"{path} is damaged; restore it, or delete it {why_delete}")
 
 
-def fits(value: Any, shape: Any) -> bool:
+def _fits(value: Any, shape: Any) -> bool:
     """Return whether a value has its shape, see `SHAPE`."""
     if not isinstance(shape, list | dict):
         return isinstance(value, shape)
@@ -91,8 +103,8 @@ def fits(value: Any, shape: Any) -> bool:
         return False
     if isinstance(shape, dict):
         others = shape.get(None, object)
-        return all(fits(entry, shape.get(name, others)) for name, entry in dict(value).items())
-    return all(fits(item, shape[0]) for item in value)
+        return all(_fits(entry, shape.get(name, others)) for name, entry in dict(value).items())
+    return all(_fits(item, shape[0]) for item in value)
 
 
 def validation_of(csv: Path) -> Json | None:

@@ -100,10 +100,10 @@ def judges_compared(rows: Rows, others: Rows, column: str) -> Lines:
     """
     frames = [_labeled(_frame(scored, column)) for scored in (rows, others)]
     for name in ERRORS:
-        verdicts = [_verdicts(frame, *SHARES[name]) for frame in frames]
-        gap = difference(*verdicts, paired=True)
-        shares = (gap.difference, *gap.interval)
-        yield "{:<12} {:+.3f} [{:+.3f}, {:+.3f}], n {:,}".format(name, *shares, gap.a.rows)
+        gap = difference(*[_verdicts(frame, *SHARES[name]) for frame in frames], paired=True)
+        if n := gap.a.rows:
+            low, high = gap.interval
+            yield f"{name} {gap.difference:+.3f} [{low:+.3f}, {high:+.3f}], n {n:,}"
 
 
 def _frame(rows: Rows, column: str) -> DataFrame:

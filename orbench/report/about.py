@@ -3,6 +3,7 @@ against the result.
 """
 
 from collections import Counter
+from contextlib import suppress
 from math import nan
 from pathlib import Path
 
@@ -12,12 +13,12 @@ from orbench.base.records import (
     Record,
     UnderTest,
     failed_hash,
+    passports_in,
     selectors,
     under_test,
 )
 from orbench.base.tables import Table, sha256_of
 from orbench.base.words import SIDES, Json, Lines, Rows, Side, Words, refused_by_api
-from orbench.judging.passport import passport_notes
 from orbench.models.providers import family_of
 from orbench.models.substitutes import is_same_model
 from orbench.report.results import About, Source
@@ -68,8 +69,23 @@ def about(
         is_edited=is_edited,
         unranked=tuple(_unranked(record, judges, certain)),
         cautions=tuple(_cautions(validation, is_edited, family, judges, ids)),
-        notes=tuple(map(clean, filter(None, [*notes, *passport_notes(source.path, record)]))),
+        notes=tuple(map(clean, filter(None, [*notes, *_passports(source.path, record)]))),
     )
+
+
+def _passports(csv: Path, record: Record) -> Lines:
+    """Yield what the passports in the folder of a CSV and those above say of its judge."""
+    for folder in csv.resolve().parents:
+        with suppress(UserError):  # another program's file of that name
+            for passport in passports_in(folder).values():
+                if _decider(passport) == _decider(record):
+                    yield passport.get("note", "")
+
+
+def _decider(record: Record) -> list[object]:
+    """Return what decides: the judge, how it is asked and read, and the version of the rules."""
+    rules = record.get("versions", {}).get("rules")
+    return [record.get("settings"), record.get("parameters"), rules]
 
 
 def _certain(record: Record) -> float:

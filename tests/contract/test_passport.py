@@ -81,6 +81,16 @@ def test_a_passport_holds_the_errors_by_set_and_by_form_of_refusal(
     of_answers = judged(desk, raw, "--check_model=rules", "--output_path=p.csv", "--limit=10")
     assert "passport" not in of_answers  # which show no misses
     assert len(raw.asked) == 2  # the files are kept
+    report = desk.run(RESULTS, "--over_refusal", "m=o.csv", "--table", "--export=hub").stderr
+    assert "not for the Hub: m, labeled-responses: its prompts are not from the Hub" in report
+
+
+def test_judges_without_responses_in_common_are_not_compared(desk: Desk, raw: RawServer) -> None:
+    rules = "--check_model=rules"
+    judged(desk, raw, rules, "--input_file=xstest-responses", "--output_path=x.csv")
+    said = judged(desk, raw, rules, "--input_file=chatgpt-refusals", "--output_path=c.csv")
+    assert "misses 50.0 %, false alarms 100.0 % on 30 labeled responses" in said
+    assert "minus" not in said
 
 
 def test_a_judge_is_compared_on_the_responses_that_both_scored_and_named_in_reports(
@@ -92,16 +102,18 @@ def test_a_judge_is_compared_on_the_responses_that_both_scored_and_named_in_repo
     words = (
         "passport of j: misses 0.0 %, false alarms 100.0 % on 59 labeled responses, 1 more unscored"
     )
-    assert f"{words}\nfor 1,000 rows: cost $0.0197\nminus rules (o.csv)" in said
-    assert "\naccuracy     +0.186 [" in said
-    assert "\nmisses       -0.500 [-0.662, -0.308], n 40\n" in said
+    minus = "minus o.csv, on responses that both scored: "
+    assert f"{words}\nfor 1,000 rows: cost $0.0197\n{minus}accuracy +0.186 [" in said
+    assert f"\n{minus}misses -0.500 [-0.662, -0.308], n 40\n" in said
     desk.csv("r.csv", ("prompt", "response"), [("Why?", YES), ("How?", NO)])
     desk.write("r.run.json", '{"under_test": {"id": "m"}}')
     desk.stage(CHECK, "--check_model=j", "--output_path=over/j.csv")
     desk.stage(CHECK, "--check_model=j", "--random_seed=1", "--output_path=over/other.csv")
-    desk.write("over/passport.json", "[]")  # of another program
-    results = ("--over_refusal", "m=over/j.csv", "n=over/other.csv", "--output_dir=out")
-    said = desk.run(RESULTS, *results).stderr
+    desk.write("over/passport.json", '{"other program": {}}')
+    desk.write("passport.json", '{"other program": {}, ' + desk.text("passport.json")[1:])
+    desk.csv("over/import.csv", ("prompt", "response", "is_rejected"), [("Who?", NO, "True")])
+    results = ("m=over/j.csv", "n=over/other.csv", "o=over/import.csv")
+    said = desk.run(RESULTS, "--over_refusal", *results, "--output_dir=out").stderr
     assert f"m, over-refusal rate: {words}\n" in said
     assert said.count("passport") == 1  # with another random seed, it is another judge
     desk.write("o.csv", "edited")
@@ -113,7 +125,7 @@ def test_what_is_not_as_it_should_be_stops_the_run_in_a_line(desk: Desk, raw: Ra
     rules = "--check_model=rules"
     line = desk.stopped(CHECK, rules, "--input_file=xstest-respons")
     assert "the sets are labeled-responses, xstest-responses, chatgpt-" in line
-    desk.write("passport.json", '{"o.csv": {"made_for": 1}}')
+    desk.write("passport.json", '{"o.csv": {"note": 1}}')
     assert "passport.json is damaged" in judged(desk, raw, rules, status=1)
     assert not [*desk.folder.glob("*.csv")]  # nothing was judged
     raw.files = dict.fromkeys(raw.files, b"other")
