@@ -47,7 +47,7 @@ class Table:
     @property
     def file(self) -> Path:
         """Return the file that was read; an empty path for a prompt set, which has its source."""
-        return Path() if "repository" in self.source else self.path
+        return Path() if "name" in self.source else self.path
 
 
 def read_csv(path: str | Path, needed: Columns = (), *, hint: str = "") -> Table:

@@ -60,6 +60,7 @@ def judged(desk: Desk, raw: RawServer, *flags: str, status: int = 0) -> str:
 def test_a_passport_holds_the_errors_by_set_and_by_form_of_refusal(
     desk: Desk, raw: RawServer
 ) -> None:
+    desk.write("labeled-responses.csv", "not the set")
     said = judged(desk, raw, "--check_model=rules", "--output_path=o.csv")
     assert (
         "passport of rules: misses 50.0 %, false alarms 50.0 % on 60 labeled responses"
@@ -77,6 +78,7 @@ def test_a_passport_holds_the_errors_by_set_and_by_form_of_refusal(
         "partial_refusal": [10, 1, None],
         "refusal": [20, 0, None],
     }
+    assert passport["input"] == {"path": "", "sha256": "", "rows": 60}
     assert passport["source"]["sets"]["xstest-responses"]["license"] == "CC-BY-4.0"
     of_answers = judged(desk, raw, "--check_model=rules", "--output_path=p.csv", "--limit=10")
     assert "passport" not in of_answers  # which show no misses
