@@ -32,6 +32,7 @@ from orbench.base.words import (
 )
 from orbench.stats.agreement import two_raters
 from orbench.stats.core import Verdicts, difference, mean
+from orbench.stats.intervals import Interval
 from orbench.stats.labels import corrected
 
 ERRORS = ["accuracy", "false_alarms", "misses"]
@@ -102,8 +103,7 @@ def judges_compared(rows: Rows, others: Rows, column: str) -> Lines:
     for name in ERRORS:
         gap = difference(*[_verdicts(frame, *SHARES[name]) for frame in frames], paired=True)
         if n := gap.a.rows:
-            low, high = gap.interval
-            yield f"{name} {gap.difference:+.3f} [{low:+.3f}, {high:+.3f}], n {n:,}"
+            yield f"{name} {100 * gap.difference:+.1f} points {gap.interval}, n {n:,}"
 
 
 def _frame(rows: Rows, column: str) -> DataFrame:
@@ -205,9 +205,8 @@ def validation_lines(figures: Json) -> Lines:
             name = "refusal rate"
             if side:
                 name = SIDES[side].rate
-            percents = [100 * share for share in rate]
-            line = "{} corrected by the labels: {:.1f} % [{:.1f}, {:.1f}]"
-            yield line.format(name, *percents)
+            share, *ends = rate
+            yield f"{name} corrected by the labels: {100 * share:.1f} % {Interval(*ends)}"
     if figures["bias"]:
         yield figures["bias"]
 

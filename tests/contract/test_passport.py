@@ -105,8 +105,8 @@ def test_a_judge_is_compared_on_the_responses_that_both_scored_and_named_in_repo
         "passport of j: misses 0.0 %, false alarms 100.0 % on 59 labeled responses, 1 more unscored"
     )
     minus = "minus o.csv, on responses that both scored: "
-    assert f"{words}\nfor 1,000 rows: cost $0.0197\n{minus}accuracy +0.186 [" in said
-    assert f"\n{minus}misses -0.500 [-0.662, -0.308], n 40\n" in said
+    assert f"{words}\nfor 1,000 rows: cost $0.0197\n{minus}accuracy +18.6 points [" in said
+    assert f"\n{minus}misses -50.0 points [-66.2, -30.8], n 40\n" in said
     desk.csv("r.csv", ("prompt", "response"), [("Why?", YES), ("How?", NO)])
     desk.write("r.run.json", '{"under_test": {"id": "m"}}')
     desk.stage(CHECK, "--check_model=j", "--output_path=over/j.csv")
