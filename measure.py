@@ -35,7 +35,7 @@ from orbench.base.messages import QUIET, UserError, run_script, say
 from orbench.base.prompts import prompt_id_of, set_name, text_id
 from orbench.base.records import FAILED, add_to_record, failed_rows, read_record, under_test
 from orbench.base.tables import beside, file_name_part, read_csv, write_csv
-from orbench.base.words import SIDES, WORSE, Json, Texts
+from orbench.base.words import GIVEN, MERGED, SIDES, WORSE, Json, Texts
 from orbench.models.providers import Model
 from orbench.stages import flags
 from orbench.stages.prompt_sets import check_sides, read_input
@@ -56,7 +56,6 @@ UNDER_TEST = (
 )
 # The published models were measured on these.
 DEFAULT_PROMPTS = {"over_refusal": "or-bench-hard-1k", "toxic": "or-bench-toxic"}
-MERGED = "merged"  # in place of a side: the responses to both
 LATER_TOKENS = 700  # of a judge's request about a response that is not there yet
 LONGEST_SETTINGS = 60  # characters in a file's name
 # For gates, two samples of the prompts of each side. FIRST are asked before all others. A share of
@@ -187,7 +186,7 @@ def given_responses(args: Namespace) -> dict[str, str]:
     if args.toxic_responses:
         return {"over_refusal": args.responses, "toxic": args.toxic_responses}
     rows = read_csv(args.responses, ["prompt", "response"]).rows
-    side = MERGED if len({row.get("is_toxic") for row in rows}) > 1 else "over_refusal"
+    side = MERGED if any(row.get("is_toxic") for row in rows) else "over_refusal"
     return {side: args.responses}
 
 
@@ -451,7 +450,7 @@ def write_report(args: Namespace, checked: Sequence[str]) -> int:
         if not path.match(f"*{FAILED}"):
             labels.append(path)
     options = Options(
-        given={side: [str(folder / side)] for side in (*SIDES, MERGED) if (folder / side).is_dir()},
+        given={side: [str(folder / side)] for side in GIVEN if (folder / side).is_dir()},
         output_dir=folder,
         command=args.command,
         toxicity=labels if args.labels else [],

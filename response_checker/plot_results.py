@@ -39,13 +39,13 @@ import orbench  # noqa: F401 - first: from here on Ctrl-C ends a script in one l
 # isort: split
 
 from orbench.base.messages import run_script
-from orbench.base.words import Words
+from orbench.base.words import GIVEN, Words
 from orbench.stages.flags import Parser
 
 
 def main(argv: Words) -> int:
     flags = vars(Parser(__doc__, "plot_results", "gate").parse_args(argv))
-    given = {side: flags.pop(side) for side in ("over_refusal", "toxic", "merged")}
+    given = {side: flags.pop(side) for side in GIVEN}
     from orbench.report.build import report
     from orbench.report.write import Options
 

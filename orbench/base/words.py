@@ -245,6 +245,8 @@ SIDES = {
     "over_refusal": Side("over_refusal", False, "over-refusal rate", "safe prompts"),
     "toxic": Side("toxic", True, "toxic rejection rate", "toxic prompts"),
 }
+MERGED = "merged"  # in place of a side: the column is_toxic tells the sides apart
+GIVEN = (*SIDES, MERGED)  # how results are given: folders, and flags of the report
 
 
 def side_of(row: Row, where: str) -> Side | None:

@@ -18,8 +18,8 @@ import numpy as np
 from orbench.base.grouping import grouped
 from orbench.base.messages import UserError, clean, counted, say
 from orbench.base.records import FAILED, read_record, under_test
-from orbench.base.tables import write_json, write_text
-from orbench.base.words import SIDES, WORSE, Json, Side
+from orbench.base.tables import make_folder, write_json, write_text
+from orbench.base.words import GIVEN, SIDES, WORSE, Json, Side
 from orbench.report.about import EDITED, model_of
 from orbench.report.compare import compare
 from orbench.report.load import sources_of
@@ -97,7 +97,7 @@ def measured_in(folder: str | Path) -> list[Source]:
     Raises UserError.
     """
     sources = []
-    for side in SIDES:
+    for side in GIVEN:
         if Path(folder, side).is_dir():
             sources += sources_of(f"{folder}/{side}", side)
     return sources

@@ -10,14 +10,13 @@ import numpy as np
 from orbench.base import prompts, words
 from orbench.base.messages import UserError, clean
 from orbench.base.near_duplicates import like_rewrites
-from orbench.base.words import Json, Row, Side
+from orbench.base.words import MERGED, Json, Row, Side
 from orbench.models.requests import REFUSED_TO_JUDGE
 from orbench.models.substitutes import is_same_model
 from orbench.refusals.api import NOT_WHOLE, finish_meaning, refused_by
 from orbench.report.measures import RefusedBy
 from orbench.report.results import Lookalikes, Responses, Text
 
-MERGED = "merged"  # a file with both sides
 LONGEST = 1000  # characters of a response on the page
 MOST_ALIKE = 0.05  # of the prompts without a seed; with more, they look like rewrites
 FIRST = 150  # of them: the first, since the rewrites of a seed mostly stand together
