@@ -185,6 +185,7 @@ def write_junit(path: Path, results: Sequence[GateResult]) -> None:
         case = SubElement(suite, "testcase", classname=clean(result.model), name=result.gate)
         SubElement(case, JUNIT[result.status]).text = clean(result.words)
     indent(suite)
+    make_folder(path.parent)
     write_text(path, tostring(suite, "unicode") + "\n")
 
 
