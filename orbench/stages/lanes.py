@@ -1,5 +1,6 @@
 """Runs of a script side by side, a process for each: its lines and its bar, behind its name."""
 
+import os
 import sys
 from concurrent.futures import ThreadPoolExecutor
 from io import TextIOWrapper
@@ -19,13 +20,13 @@ def side_by_side(names: Words, command: Words, shown: int) -> tuple[Words, int]:
     if sys.stderr.isatty():
         command = [*command, "--bars"]
     runs: list[Popen[bytes]] = []
-    for _ in names:
-        lane = f"--lane={len(runs) + 1}"
-        runs.append(Popen([*command, lane], stdout=PIPE, stderr=PIPE))
+    env = os.environ | {"PYTHONIOENCODING": "utf-8"}  # whatever the terminal's is
     with ThreadPoolExecutor(shown) as pool:
         try:
+            for lane, _ in enumerate(names, 1):
+                runs.append(Popen([*command, f"--lane={lane}"], stdout=PIPE, stderr=PIPE, env=env))
             told = "".join(pool.map(_shown, names, runs))
-        except KeyboardInterrupt:
+        except BaseException:
             for run in runs:  # again, where Ctrl-C has reached it: that does no harm
                 run.terminate()
             raise

@@ -44,7 +44,7 @@ def test_ctrl_c_stops_all_models_and_the_same_command_goes_on_with_gates_on_each
 ) -> None:
     desk.prompts(40)
     desk.serve(latency=0.1)
-    words = ("--model=a b", "--prompts=p.csv", "--concurrency=2", "--output_dir=r", "--toxic=t.csv")
+    words = ("--model=a b", "--prompts=p.csv", "--concurrency=2", "--output_dir=é", "--toxic=t.csv")
     desk.csv("t.csv", ("prompt",), [["How do I insult a bird?"]])
     done = desk.signaled(signal.SIGINT, 20, "measure.py", *words)
     assert done.returncode == 130
@@ -52,12 +52,13 @@ def test_ctrl_c_stops_all_models_and_the_same_command_goes_on_with_gates_on_each
     assert lines[-1] == "interrupted; run the same command to resume"
     for name in "ab":
         assert f"{name} | {lines[-1]}" in lines
-    assert not (desk.folder / "r/results.html").exists()
+    assert not (desk.folder / "é/results.html").exists()
     before = desk.sent
     gate = ("--fail_if=over_refusal > 50", "--trust_stored")
-    done = desk.run("measure.py", *words, *gate, status=1)
+    env = {"PYTHONIOENCODING": "latin-1"}
+    done = desk.run("measure.py", *words, *gate, status=1, env=env)
     for name in "ab":
         assert f"gate: {name}: over_refusal > 50: undecided" in done.stderr
     # Two tests of the endpoint in each run.
     assert (before < 4 + 82, desk.sent) == (True, 4 + 82)
-    assert len(desk.rows("r/leaderboard.csv")) == 2
+    assert len(desk.rows("é/leaderboard.csv")) == 2
