@@ -91,8 +91,10 @@ def settings(argv: Sequence[str]) -> Namespace:
     args: Namespace = parser().parse_args(argv)
     QUIET.set(args.quiet or args.bars)
     efforts = (args.reasoning_effort or "").split() or [None]
-    models = " ".join(args.model or []).split() or [""]
-    args.lanes = list(product(models, efforts))
+    models = " ".join(args.model).split() or [""]
+    args.lanes = list(dict.fromkeys(product(models, efforts)))
+    if args.label and len(models) > 1:
+        raise UserError("--label is the name of one model; measure it in a command of its own")
     if args.lane > len(args.lanes):
         raise UserError(f"--lane={args.lane}: there are {len(args.lanes)}")
     args.model, args.reasoning_effort = args.lanes[args.lane - 1]
@@ -453,7 +455,7 @@ def write_report(args: Namespace, checked: Sequence[str]) -> int:
         given={side: [str(folder / side)] for side in GIVEN if (folder / side).is_dir()},
         output_dir=folder,
         command=args.command,
-        toxicity=labels if args.labels else [],
+        toxicity=labels,
         with_published=args.with_published,
         pairs=args.pairs,
         gated=checked,
