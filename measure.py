@@ -35,7 +35,7 @@ from orbench.base.messages import QUIET, UserError, run_script, say
 from orbench.base.prompts import prompt_id_of, set_name, text_id
 from orbench.base.records import FAILED, add_to_record, failed_rows, read_record, under_test
 from orbench.base.tables import beside, file_name_part, read_csv, write_csv
-from orbench.base.words import GIVEN, MERGED, SIDES, WORSE, Json, Texts
+from orbench.base.words import GIVEN, MERGED, SIDES, WORSE, Json
 from orbench.models.providers import Model
 from orbench.stages import flags
 from orbench.stages.prompt_sets import check_sides, read_input
@@ -79,11 +79,6 @@ class Step(NamedTuple):
     def prompts(self) -> str:
         """Return what its prompts are called."""
         return "prompts" if self.side == MERGED else SIDES[self.side].prompts
-
-    @property
-    def title(self) -> str:
-        """Return the line that comes before the run's own."""
-        return f"== {self.prompts}: {self.script}"
 
 
 def settings(argv: Sequence[str]) -> Namespace:
@@ -147,13 +142,12 @@ def measure_one(args: Namespace) -> int:
     """Measure a model. Raises UserError."""
     from orbench.asking.live import try_endpoints
 
-    prompts = args.sides
-    asked = check_sides(prompts, args)
+    asked = check_sides(args.sides, args)
     if args.baseline:
         from orbench.report import gate
 
         gate.with_baseline(args.baseline, gate.measured_in(args.output_dir))
-    todo = list(steps(prompts, args))
+    todo = list(steps(args))
     check_names(todo, asked)
     plan = announce(todo)
     models = list(plan.models)
@@ -164,12 +158,12 @@ def measure_one(args: Namespace) -> int:
         folder = args.output_dir
         args.output_dir /= f"limit_{args.limit}"
         say(f"these prompts were asked with others; the report on them alone: {args.output_dir}")
-        todo = list(steps(prompts, args, logs_in=folder))
+        todo = list(steps(args, logs_in=folder))
     again = []
     if args.gates and (plan.stored or plan.path) and not args.trust_stored:
         say("a gate relies on stored answers: a sample is asked again (unless --trust_stored)")
         args.probes = args.output_dir / f"probes/{date.today()}_{args.lane}"
-        again = sample(prompts, args, PROBES, samples=1, output_dir=args.probes)
+        again = sample(args, PROBES, samples=1, output_dir=args.probes)
         models += announce(again).models
     if args.dry_run:
         if not args.lane:
@@ -177,7 +171,7 @@ def measure_one(args: Namespace) -> int:
         return 0
     try_endpoints(models)
     if args.judge == flags.RULES and plan.to_send > FIRST:
-        check_certain(sample(prompts, args, FIRST), args)
+        check_certain(sample(args, FIRST), args)
     return measure(todo, args, again)
 
 
@@ -235,7 +229,7 @@ def run_steps(todo: Sequence[Step]) -> list[Path]:
             checked.append(step.flags["output_path"])
             if step.side in waiting:  # for the responses
                 continue
-        say(step.title)
+        say(f"== {step.prompts}: {step.script}")
         outcome = run(step.script, step.flags, prompts=step.prompts)
         if outcome.status == 1:  # 3: some rows failed, and are in a file of their own
             raise SystemExit(1)
@@ -246,7 +240,7 @@ def run_steps(todo: Sequence[Step]) -> list[Path]:
     return [] if waiting else checked
 
 
-def steps(prompts: Texts, args: Namespace, **others: object) -> Iterator[Step]:
+def steps(args: Namespace, **others: object) -> Iterator[Step]:
     """Yield the runs of stages 4, 5 and, with judges in --labels, 3. Raises UserError.
 
     others: what counts in place of args.
@@ -261,7 +255,7 @@ def steps(prompts: Texts, args: Namespace, **others: object) -> Iterator[Step]:
     of_judge = judges | picked(args, "rubric", "batch")
     of_judge |= {"check_model": args.judge, "base_url": args.judge_base_url}
     of_panel = judges | rows | {"moderator_model": ",".join(args.panel)}
-    for side, name in prompts.items():
+    for side, name in args.sides.items():
         stem = file_name_part(set_name(read_input(name, ["prompt"], args).path))
         runs: list[tuple[str, object, Path, Json]] = []
         if args.responses:
@@ -283,10 +277,10 @@ def steps(prompts: Texts, args: Namespace, **others: object) -> Iterator[Step]:
             yield Step(side, script, how)
 
 
-def sample(prompts: Texts, args: Namespace, most: int, **others: object) -> list[Step]:
+def sample(args: Namespace, most: int, **others: object) -> list[Step]:
     """Return the runs for at most `most` prompts of each side. others: see `steps`."""
     others |= {"shuffle": 0, "batch": None, "overwrite": True, "panel": ()}
-    return list(steps(prompts, args, **others, limit=min(args.limit or most, most)))
+    return list(steps(args, **others, limit=min(args.limit or most, most)))
 
 
 def picked(args: Namespace, *groups: str) -> Json:
@@ -446,7 +440,7 @@ def write_report(args: Namespace, checked: Sequence[str]) -> int:
     from orbench.report.build import report
     from orbench.report.write import Options
 
-    folder: Path = args.output_dir
+    folder = args.output_dir
     labels = [Path(word) for word in args.labels if word.endswith(".csv")]
     for path in sorted((folder / args.votes).rglob("*.csv")):
         if not path.match(f"*{FAILED}"):

@@ -27,8 +27,7 @@ def report(options: Options) -> int:
     UserError.
     """
     decided = options.output_dir / gate.FILE
-    if decided.exists():  # a run that stops leaves no old result
-        decided.unlink()
+    decided.unlink(missing_ok=True)  # a run that stops leaves no old result
     sources = find_sources(options)
     made = build(sources, options)
     write(made, sources, options)

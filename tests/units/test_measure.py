@@ -39,8 +39,8 @@ def all_steps(folder: Path, words: str = "", panel: str = "") -> list[measure.St
     args = parsed(folder, words)
     args.panel = panel.split()
     args.votes = folder / "votes"
-    prompts = {SAFE: str(folder / "p.csv"), TOXIC: str(folder / "t.csv")}
-    return list(measure.steps(prompts, args))
+    args.sides = {SAFE: str(folder / "p.csv"), TOXIC: str(folder / "t.csv")}
+    return list(measure.steps(args))
 
 
 # -- the runs --------------------------------------------------------------------------------------
@@ -209,4 +209,3 @@ def test_labels_are_the_files_given_and_the_votes_but_no_failed_rows(
         texts(votes / name, "Why?")
     options = reported(tmp_path, monkeypatch, "--labels people.csv j1")
     assert options.toxicity == [Path("people.csv"), votes / "b.csv", votes / "p.csv"]
-    assert reported(tmp_path, monkeypatch).toxicity == []
