@@ -98,7 +98,7 @@ def settings(argv: Sequence[str]) -> Namespace:
         args.sides = {"over_refusal": args.prompts}
     if args.toxic:
         args.sides["toxic"] = args.toxic
-    if args.responses:
+    if args.responses or args.toxic_responses:
         args.sides = given_responses(args)
     args.with_published = args.sides == DEFAULT_PROMPTS
     if args.limit is not None:
@@ -177,6 +177,8 @@ def measure_one(args: Namespace) -> int:
 
 def given_responses(args: Namespace) -> dict[str, str]:
     """Return the CSVs of responses by side, MERGED for one with both. Raises UserError."""
+    if not args.responses:
+        raise UserError("--toxic_responses needs --responses, and no model to ask")
     if args.prompts or args.toxic or args.limit:
         raise UserError("--responses holds prompts, too: drop --prompts, --toxic and --limit")
     if args.toxic_responses:
