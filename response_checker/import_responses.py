@@ -18,21 +18,22 @@ import orbench  # noqa: F401 - first: from here on Ctrl-C ends a script in one l
 # isort: split
 import re
 from argparse import Namespace
-from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
 
+from orbench.base.messages import shortened
 from orbench.base.tables import Table, columns_in
 from orbench.base.words import Row
 from orbench.models.providers import Model
 from orbench.models.requests import Missing, Request
 from orbench.refusals import rules
 from orbench.stages import flags
-from orbench.stages.logs import Logged, Logs
+from orbench.stages.logs import LACKING, Logged, Logs
 from orbench.stages.responses import COLUMNS, ResponseStage, ResponseTable
 from orbench.stages.run import Outcome, as_script
 from orbench.stages.runner import run_stage
 from orbench.stages.stage import Plan, output_columns
+
+LONGEST = 100  # characters of the settings that are shown
 
 
 class ResponseImport(ResponseStage):
@@ -43,8 +44,7 @@ class ResponseImport(ResponseStage):
         table = Table(args.input[0], columns_in(logs.rows, ["prompt"]), logs.rows)
         columns = output_columns(table, COLUMNS)
         super().__init__(args, table, [], Path("responses.csv"), columns)
-        ((described, place),) = logs.runs.items()
-        name, _, words = described.partition(", ")
+        (((name, settings), place),) = logs.runs.items()
         tool = logs.form["tool"]
         version = logs.text(place, "version")
         id_ = re.sub(logs.form.get("provider", "^$"), "", name)
@@ -55,18 +55,17 @@ class ResponseImport(ResponseStage):
             "asked": name,
             "id": id_,
             "family": self.model.family,
-            "settings": words,
+            "settings": shortened(settings, LONGEST),
             "parameters": logs.value(place, "parameters") or {},
             "prompts": logs.text(place, "prompts") or table.path.stem,
-            "start": time_of(logs.value(place, "start")),
+            "start": logs.text(place, "start"),
             "end": logs.text(place, "end"),
         }
         self.closing = ResponseTable(self)
         self.notes = [f"imported from {tool} {version}".strip()]
-        for what, n in logs.left_out.items():
+        for what, n in (+logs.left_out).items():
             self.notes.append(f"left out: {what} ({n:,})")
-        if logs.lacking:
-            self.notes.append(f"not in the log: samples that were to be there ({logs.lacking:,})")
+        if logs.left_out[LACKING]:
             self.input_record = {"complete": False}
 
     def inquiries(self, row: Row) -> Plan:
@@ -74,13 +73,6 @@ class ResponseImport(ResponseStage):
         if isinstance(row.answer, Missing):
             return row.answer
         return [self.read(Request(self.model, [], {}), row.answer)]
-
-
-def time_of(value: Any) -> str:
-    """Return a time as records have it, "" if it is not known."""
-    if isinstance(value, float):
-        value = datetime.fromtimestamp(value, UTC).isoformat(timespec="seconds")
-    return str(value or "")
 
 
 def run(args: Namespace) -> Outcome:

@@ -9,10 +9,12 @@ import re
 from argparse import Namespace
 from collections import Counter
 from collections.abc import Iterator
+from contextlib import suppress
+from functools import partial
 from pathlib import Path
 from typing import Any
 
-from orbench.base.messages import UserError, clean, one_line, shortened
+from orbench.base.messages import UserError, clean, one_line
 from orbench.base.prompts import MESSAGES, TOOLS, Turn, asked_in, json_in, with_prompt
 from orbench.base.records import FAILED_COLUMNS
 from orbench.base.tables import cell_text, read_csv
@@ -21,12 +23,12 @@ from orbench.base.words import Json, Row, Words
 from orbench.models.client import parts
 from orbench.models.requests import Answer, Missing, message, user
 from orbench.refusals.api import at, category_in
-from orbench.stages.settings import leaves_of
+from orbench.stages.settings import in_words
 
 FORMATS = toml_beside(__file__)  # by the word of --from
 TEXT_PARTS = {"text", "reasoning"}  # of a turn that can be read as a text
-LONGEST = 40  # characters of a setting that are shown
 CHUNK = 2**18  # characters of a JSON document that are read at once
+LACKING = "samples that were to be there but are not in the log"
 # Columns that mean something to later stages.
 OURS = ("prompt", MESSAGES, TOOLS, "sample", *FAILED_COLUMNS, "refused", "answer_category")
 
@@ -51,8 +53,8 @@ class Logs:
         self.rows: list[Row] = []  # each a Logged
         self.asked = Counter[str]()  # question -> answers
         self.left_out = Counter[str]()  # what -> samples
-        self.runs: dict[str, Json] = {}  # model and settings -> where they were found
-        self.lacking = 0  # samples that the runs were to have
+        self.runs: dict[tuple[str, str], Json] = {}  # model, settings -> where they were found
+        self.seen: set[str] = set()  # what tells samples apart
         for path in args.input:
             try:
                 self._read(path, args.model)
@@ -66,8 +68,8 @@ class Logs:
             left_out = ", ".join(self.left_out) or "none at all"
             raise UserError(f"{path} has no samples that can be imported: {clean(left_out)}")
         if len(self.runs) > 1:
-            names = clean("; ".join(self.runs))
-            raise UserError(f"name one model with --model, or import logs apart: {names}")
+            names = "; ".join(", ".join(filter(None, run)) for run in self.runs)
+            raise UserError(f"name one model with --model, or import logs apart: {clean(names)}")
 
     def value(self, place: Json, field: str) -> Any:
         """Return what a log holds in a field, None for nothing."""
@@ -83,20 +85,21 @@ class Logs:
     def _read(self, path: Path, wanted: str) -> None:
         """Add the rows of a log. wanted: the model, "" for any."""
         samples = 0
-        kinds = []
         for run, sample in samples_in(path, self.form):
             place = {"run": run, "sample": sample}
             samples += 1
-            kinds.append(self.text(place, "once"))
+            once = [at_path(place, path) for path in self.form["once"]]
             model = self.text(place, "model") or wanted
             if wanted not in ("", model):
                 self.left_out[f"samples of {model}"] += 1
-            elif kinds[-1] != kinds[0]:
-                self.left_out["responses repeated for another filter"] += 1
+            elif once and str(once) in self.seen:
+                self.left_out["samples that were read before, as of another filter"] += 1
             else:
+                self.seen.add(str(once))
                 self._add(place, model)
         if samples and (planned := self.value(place, "planned")):
-            self.lacking += len(planned) * self.value(place, "times") - samples
+            lacking = len(planned) * self.value(place, "times") - samples
+            self.left_out[LACKING] += max(0, lacking)
 
     def _add(self, place: Json, model: str) -> None:
         """Add a row for each answer in a sample."""
@@ -109,10 +112,8 @@ class Logs:
         if len(turns) == 1:
             del row[MESSAGES]
         asked = asked_in(row)
-        settings = ""
-        for name, value in leaves_of("", self.value(place, "parameters") or {}):
-            settings += f", {name} {shortened(value, LONGEST)}"
-        self.runs.setdefault(model + settings, place)
+        settings = in_words(self.value(place, "parameters") or {})
+        self.runs.setdefault((model, settings), place)
         self._add_columns(row, place)
         for answer in at_path(place, self.form["answers"]) or [None]:
             logged = Logged({**row, "sample": str(self.asked[asked])})
@@ -137,8 +138,7 @@ class Logs:
             error = error or self.text(place, "no_answer")
         if error:
             return Missing("gave_up", one_line(error))
-        content = self.value(place, "content")
-        text = content if isinstance(content, str) else parts(content, "text")
+        text = text_in(self.value(place, "content"))
         finish_reason = self.text(place, "finish_reason")
         return Answer(
             text,
@@ -173,13 +173,21 @@ def turns_in(question: Any) -> list[Turn]:
             turns = [user(question)]
     while turns and turns[-1]["role"] == "assistant":
         turns.pop()
-    plain = []
-    for turn in turns:
-        content = turn["content"]
-        if isinstance(content, list) and {part["type"] for part in content} <= TEXT_PARTS:
-            content = parts(content, "text")
-        plain.append(message(turn["role"], content))
-    return plain
+    return list(map(plain, turns))
+
+
+def plain(turn: Turn) -> Turn:
+    """Return a turn's role and text; the whole turn if it is no text, as with tools or images."""
+    content = turn["content"]
+    kinds = {part["type"] for part in content} if isinstance(content, list) else set()
+    if content is None or turn.get("tool_calls") or kinds - TEXT_PARTS:
+        return turn
+    return message(turn["role"], text_in(content))
+
+
+def text_in(content: Any) -> str:
+    """Return a content as text: of a list of parts the texts."""
+    return parts(content, "text") if isinstance(content, list) else cell_text(content)
 
 
 # -- files ---------------------------------------------------------------------------------------
@@ -191,10 +199,8 @@ def samples_in(path: Path, form: Json) -> Samples:
         start = file.read(2)
     if start == b"PK":
         return _zipped(path)
-    if "opens" in form:
-        return _document(path, form)
     if start[:1] == b"{":
-        return _lines(path, form)
+        return _json(path, form)
     return (({}, row) for row in read_csv(path).rows)
 
 
@@ -216,42 +222,31 @@ def _zipped(path: Path) -> Samples:
                 yield run, json.loads(archive.read(name))
 
 
-def _document(path: Path, form: Json) -> Samples:
-    """Yield the samples in a JSON document. Each reads like a document of its own; what stands
-    around them is the run, whose end is known at the end.
+def _json(path: Path, form: Json) -> Samples:
+    """Yield the samples in JSON lines or a JSON document. Each reads like a document of its own;
+    what stands around them is the run, whose end is known at the end.
     """
     decode = json.JSONDecoder().raw_decode  # as Python's json writes it, it may hold NaN
+    run = {"log": path.name}
+    beside = path.with_name(form["run"].format(path.stem.rpartition("_")[2]))
+    if beside.exists():
+        run |= json.loads(beside.read_text("utf-8"))
     text = ""
     start = None
     with path.open(encoding="utf-8") as file:
-        while not start:
-            chunk = file.read(CHUNK)
+        for chunk in iter(partial(file.read, CHUNK), ""):
             text += chunk
-            start = re.search(form["samples"], text)
-            if not start and not chunk:
-                return
-        run = json.loads(text[: start.end()] + form["closes"])
-        text = text[start.end() :]
-        while not (text := text.lstrip(" ,\r\n\t")).startswith("]"):
-            try:
-                sample, end = decode(text)
-            except ValueError:
-                chunk = file.read(CHUNK)
-                if not chunk:
-                    raise
-                text += chunk
-            else:
-                yield run, sample
-                text = text[end:]
-        run |= json.loads(form["opens"] + text + file.read())
-
-
-def _lines(path: Path, form: Json) -> Samples:
-    """Yield the samples in lines of JSON."""
-    run = {}
-    beside = path.with_name(form["run"].format(path.stem.rpartition("_")[2]))
-    if beside.exists():
-        run = json.loads(beside.read_text("utf-8"))
-    with path.open(encoding="utf-8") as file:
-        for line in filter(str.strip, file):
-            yield run, json.loads(line)
+            if not start:
+                start = re.search(form["samples"], text)
+                if not start:
+                    continue
+                run |= json.loads(text[: start.end()] + form["closes"])
+                text = text[start.end() :]
+            with suppress(ValueError):  # the next chunk has the rest of a sample, or none is left
+                while True:
+                    text = text.lstrip(" ,\r\n\t")
+                    sample, end = decode(text)
+                    text = text[end:]
+                    yield run, sample
+    if start:
+        run |= json.loads(form["opens"] + text)

@@ -65,7 +65,7 @@ def _thinks(args: Namespace, model: Model, extra: Json) -> bool:
     """Return whether the model will think: as its flags say, else as its name does."""
     if args.reasoning_effort:
         return bool(args.reasoning_effort != "none")
-    for name, value in leaves_of("", extra):
+    for name, value in _leaves("", extra):
         if name in ("thinking.type", "enable_thinking", "chat_template_kwargs.enable_thinking"):
             return value not in ("disabled", "false")
     return bool(THINKS.search(model.id))
@@ -84,14 +84,18 @@ def described(args: Namespace) -> str:
         settings["samples"] = args.samples
     settings["random seed"] = args.seed
     given = {name: value for name, value in settings.items() if value is not None}
-    leaves = leaves_of("", given | (args.extra_body or {}))
-    return ", ".join(f"{name} {value}" for name, value in leaves)
+    return in_words(given | (args.extra_body or {}))
 
 
-def leaves_of(name: str, value: Any) -> Iterator[tuple[str, str]]:
+def in_words(settings: Json) -> str:
+    """Return settings in words: `effort low, thinking.type enabled`."""
+    return ", ".join(f"{name} {value}" for name, value in _leaves("", settings))
+
+
+def _leaves(name: str, value: Any) -> Iterator[tuple[str, str]]:
     """Yield the members of an object and of those in it, by path: (`thinking.type`, value)."""
     if isinstance(value, Mapping):
         for inner in value:
-            yield from leaves_of(f"{name}.{inner}".removeprefix("."), value[inner])
+            yield from _leaves(f"{name}.{inner}".removeprefix("."), value[inner])
     else:
         yield name, value if isinstance(value, str) else json.dumps(value)
