@@ -1,7 +1,8 @@
-"""How often `--fail_if worse` is not met, or undecided, by two runs of one model, and by a model
-that is worse.
+"""How often a gate against a baseline is not met, or undecided, by two runs of one model, and by a
+model that is worse.
 
     python tests/simulations/gate.py --draws 2000
+    python tests/simulations/gate.py --gate="not_worse 2"
 
 The model refuses some of 1,319 safe and most of 655 toxic prompts, rewrites of seeds. In each run,
 each verdict flips with a probability of 3 %, independently; then rows are left unscored. The gate
@@ -27,7 +28,7 @@ from orbench.report import gate, load
 from orbench.report.measures import OVERALL
 from orbench.report.rates import refusal_rate
 from orbench.report.results import Result, Source
-from orbench.stats.core import ALPHA, Array, Verdicts, difference
+from orbench.stats.core import Array
 from tests.conftest import write_csv
 from tests.results import record_output
 from tests.simulated_rates import Random, answered
@@ -84,37 +85,27 @@ def verdicts(
             yield np.array([seed, refused])
 
 
-def differs(new: Array, old: Array) -> bool:
-    """Whether the paired test, without any correction, tells the runs apart."""
-    ids = np.arange(new.shape[1])
-    gap = difference(Verdicts(new[1], ids, new[0]), Verdicts(old[1], ids, old[0]), paired=True)
-    return gap.p < ALPHA
-
-
-def status(results: Sequence[Result], random: Random, *cell: float) -> gate.Status:
+def status(given: str, results: Sequence[Result], random: Random, *cell: float) -> gate.Status:
     """What the gate says of one made data set."""
-    parts = list(verdicts(random, *cell))
-    if not (cell[-1] or differs(*parts[:2]) or differs(*parts[2:])):
-        return gate.Status.MET  # no finding without a difference; the report takes longer
     rates = []
-    for result, (seed, refused) in zip(results, parts, strict=True):
+    for result, (seed, refused) in zip(results, verdicts(random, *cell), strict=True):
         seeds = seed.astype(int) + 10_000 * result.side.is_toxic  # no seed is on both sides
         responses = replace(result.responses, seed=seeds, refused=refused)
         rates.append(refusal_rate(result, responses, OVERALL))
-    return max(one.status for one in gate.check(["worse"], rates, []))
+    return max(one.status for one in gate.check([given], rates, []))
 
 
-def main(draws: int) -> None:
+def main(given: str, draws: int) -> None:
     """Print the share of draws in which the gate is not met, or undecided, in each cell."""
     with TemporaryDirectory() as folder:
         results = results_of(Path(folder))
     print("safe  toxic  worse by  unscored  not met  undecided")
     for number, cell in enumerate(CELLS):
         random = np.random.default_rng(number)
-        found = [status(results, random, *cell) for _ in range(draws)]
+        found = [status(given, results, random, *cell) for _ in range(draws)]
         not_met = np.mean([one is gate.Status.NOT_MET for one in found])
         undecided = np.mean([one is gate.Status.UNDECIDED for one in found])
-        missed = "  MISSED" if max(not_met, undecided) > WANTED + SLACK and not cell[2] else ""
+        missed = "  MISSED" if not_met > WANTED + SLACK and not cell[2] else ""
         shown = f"{cell[0]:4}  {cell[1]:5}  {cell[2]:8g}  {cell[3]:8g}"
         print(f"{shown}  {not_met:7.3f}  {undecided:9.3f}{missed}", flush=True)
 
@@ -122,4 +113,6 @@ def main(draws: int) -> None:
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--draws", type=int, default=2000, help="of each cell (default: 2000)")
-    main(parser.parse_args().draws)
+    parser.add_argument("--gate", default="worse", help="worse (the default) or 'not_worse POINTS'")
+    args = parser.parse_args()
+    main(args.gate, args.draws)

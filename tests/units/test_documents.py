@@ -23,6 +23,7 @@ OTHERS_FLAGS = {
     "--repo-type",
     "--measure",
     "--held",
+    "--gate",
     "--draws",
     "--rows",
     "--latency",
