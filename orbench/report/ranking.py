@@ -108,11 +108,12 @@ def _both_sides(rates: Rates) -> Iterator[Standing]:
             yield Standing([rate])
 
 
-def _place(standing: Standing) -> tuple[bool, bool, float]:
-    """Return a key that puts the best first, and what has no rank or no score last. Equal scores
-    that were computed from other rates differ by rounding.
+def _place(standing: Standing) -> tuple[bool, bool, float, str]:
+    """Return a key that puts the best first, what has no rank or no score last, and equal scores in
+    the order of their names. Scores that were computed from other rates differ by rounding.
     """
-    return not standing.is_ranked, isnan(standing.score), -round(standing.score, 9)
+    score = standing.score
+    return not standing.is_ranked, isnan(score), -round(score, 9), standing.result.label
 
 
 # -- Spearman's rho ------------------------------------------------------------------------------

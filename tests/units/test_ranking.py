@@ -92,6 +92,7 @@ def test_models_of_the_same_prompts_and_judge_make_a_group_the_best_first() -> N
     ("text", "order"),
     [
         ("a 10/100 80/100, b 20/100 90/100, c 0/100 70/100", "a- b- c-"),  # equal but for rounding
+        ("b 10/100 90/100, a 10/100 90/100", "a- b-"),
         ("x 0/0?3, y 1/100", "y- x-nothing is scored"),
         ("a 5/100 95/100 doubt=demo, b 10/100 90/100", "b- a-demo"),
         ("a 5/100 unranked=own, b 10/100", "b- a-own"),
