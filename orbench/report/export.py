@@ -13,7 +13,7 @@ from orbench.base.tables import Paths, file_name_part, make_folder, write_yaml
 from orbench.base.words import Json
 from orbench.report.measures import Rate
 from orbench.report.rates import overall
-from orbench.report.sentences import notes_of, rate_lines
+from orbench.report.sentences import notes_of, rate_line
 from orbench.report.standings import Report
 
 
@@ -44,7 +44,7 @@ def write_evaluations(folder: Path, report: Report, link: str) -> Paths:
 def _evaluation(rate: Rate, source: Json, link: str) -> EvalResultEntry:
     """Return a rate on a prompt set of the Hub. source: the set, as the record has it."""
     result = rate.result
-    notes = [*rate_lines([[rate]]), f"prompts: {result.prompts}", f"judge: {result.judge}"]
+    notes = [rate_line([rate]), f"prompts: {result.prompts}", f"judge: {result.judge}"]
     return EvalResultEntry(
         dataset_id=source["repository"],
         # As in the eval.yaml of build_dataset.py.

@@ -51,8 +51,10 @@ def ranking(rates: Rates) -> tuple[list[Standing], Comparisons]:
         of_group = {rate for model in models for rate in (*model.sides, model.decisive)}
         tests = uncorrected(Compared.MODELS, pairs_of_models(of_group))
         within |= {(test.a, test.b): test for test in corrected(tests)}
-        for mark_number, standing in enumerate(_ranked(models, tests)):
-            part = f"{standing.result.prompts}, {standing.result.judge}" if len(groups) > 1 else ""
+        ranked = _ranked(models, tests)
+        first = ranked[0].result
+        part = f"{first.prompts}, {first.judge}" if len(groups) > 1 else ""
+        for mark_number, standing in enumerate(ranked):
             board.append(replace(standing, group=group, mark_number=mark_number, part=part))
     across = [pair for pair in pairs_of_models(rates) if pair not in within]
     comparisons = [*within.values(), *tested(Compared.MODELS, across)]

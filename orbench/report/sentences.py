@@ -5,7 +5,7 @@ reads a sentence back: decide from the objects.
 """
 
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from functools import cache
 
 from pandas import to_datetime  # type: ignore[import-untyped]
@@ -112,16 +112,14 @@ def warnings(rates: Rates) -> Lines:
 # -- rates ---------------------------------------------------------------------------------------
 
 
-def rate_lines(models: Sequence[Rates]) -> Lines:
-    """Yield a line for each model: `gpt-4o: over-refusal rate 12.3 % [11.0, 14.6] (n 1,319) ·
-    toxic rejection rate ...`. models: the rates of each.
+def rate_line(rates: Rates, part: str = "") -> str:
+    """Return a line on a model: `gpt-4o: over-refusal rate 12.3 % [11.0, 14.6] (n 1,319) · toxic
+    rejection rate ...`. part: see `Standing`.
     """
-    judges = {rate.result.judge for rates in models for rate in rates}
-    for rates in models:
-        name = rates[0].result.label
-        if len(judges) > 1:
-            name += f", {rates[0].result.judge}"
-        yield f"{name}: {' · '.join(map(_rate_words, rates))}"
+    name = rates[0].result.label
+    if part:
+        name += f", {part}"
+    return f"{name}: {' · '.join(map(_rate_words, rates))}"
 
 
 def _rate_words(rate: Rate) -> str:

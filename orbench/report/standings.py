@@ -39,7 +39,7 @@ class Standing:
     sides: Rates  # that were measured, the safe one first
     youden: Difference | None = None  # Youden's J: toxic rejection minus over-refusal
     group: int = 0  # the same for the same prompts and judge
-    part: str = ""  # these two in words, if there are several groups
+    part: str = ""  # these two, as its first model names them, if there are several groups
     mark_number: int = 0  # the number of its color and marker
     rank: Rank | None = None
 

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from orbench.base.messages import counted, progress_bar, say
+from orbench.base.messages import progress_bar, say
 from orbench.base.records import read_record, write_record
 from orbench.base.tables import Paths, check_outputs, make_folder, sha256_of, write_bytes
 from orbench.base.words import Lines, Words
@@ -108,10 +108,11 @@ def _terminal_lines(made: Report, lines: Words, options: Options) -> Lines:
         yield from sentences.warnings(rates)
         yield from lines
     # Else the finding says the first; the rest is about what few prompts cannot show.
-    yield from sentences.rate_lines([model.sides for model in board[:MOST]])
+    for model in board[:MOST]:
+        yield sentences.rate_line(model.sides, model.part)
     more = len(board) - MOST
     if more > 0:
-        yield f"{counted(more, 'other model')}: see {options.output_dir / 'leaderboard.csv'}"
+        yield f"{more:,} more: see {options.output_dir / 'leaderboard.csv'}"
     yield from sentences.comparison_lines(made.of_models())
 
 

@@ -74,7 +74,7 @@ def test_two_safe_sets_may_share_a_toxic_one() -> None:
 
 def test_models_of_the_same_prompts_and_judge_make_a_group_the_best_first() -> None:
     rows = board(
-        "a 20/100 80/100 judge=k, b 20/100 80/100, c 10/100, d 10/100 90/100, "
+        "a 20/100 80/100 judge=k prompts=a, b 20/100 80/100, c 10/100, d 10/100 90/100, "
         "e 10/100 80/100 judge=k, f 5/100 99/100 judge=k doubt=demo"
     )
     assert [f"{one.result.label} {one.group} {one.mark_number} {one.part}" for one in rows] == [

@@ -25,7 +25,7 @@ from orbench.report.sentences import (
     correlation_line,
     finding_of,
     notes_of,
-    rate_lines,
+    rate_line,
     remarks,
     trend_lines,
     warnings,
@@ -143,16 +143,15 @@ def test_each_rate_has_a_line() -> None:
         make_rate(unknown, percent=50),
         make_rate(make_result("c", doubt="demo prompts"), n=0),
     ]
-    assert [*rate_lines([[rate] for rate in rates])] == [
+    assert [rate_line([rate]) for rate in rates] == [
         "a: over-refusal rate 12.0 % [10.0, 30.0] ‡ (n 2,000, unscored 1,000)",
         "b (effort low): toxic rejection rate 50.0 % [48.0, 52.0] (n 100)",
         "c: over-refusal rate not measured (n 0, demo prompts)",
     ]
 
 
-def test_rates_by_several_judges_name_them() -> None:
-    lines = rate_lines([[make_rate()], [make_rate(make_result(judge="Judge"))]])
-    assert [line.partition(":")[0] for line in lines] == ["m, gpt4", "m, Judge"]
+def test_rates_of_a_part_of_the_leaderboard_name_it() -> None:
+    assert rate_line([make_rate()], "june, gpt4").startswith("m, june, gpt4: over-refusal rate")
 
 
 # -- comparisons ---------------------------------------------------------------------------------
