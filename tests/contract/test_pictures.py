@@ -15,6 +15,7 @@ from orbench.report.pictures.axis import Axis, axis_over
 from orbench.report.pictures.drawing import Dots, Drawing, Line, Name, Text, fitted, svg, width_of
 from orbench.report.pictures.every import GAP, Picture, pictures
 from orbench.report.pictures.files import as_file, figure, write_font
+from orbench.report.pictures.placement import Box, placed
 from orbench.report.published import published_models
 from orbench.report.ranking import ranking
 from orbench.report.rates import overall, rates
@@ -187,6 +188,12 @@ def test_names_without_a_place_have_their_number_below() -> None:
     names = [item.text for item in narrow.items if isinstance(item, Name)]
     for number, name in enumerate(names, start=1):
         assert name in found or f"{number}\u00a0{name}" in words
+
+
+def test_each_mark_has_a_text_of_its_own_though_names_read_alike() -> None:
+    texts = placed([(5, 5)] * 30, ["a…b"] * 30, Box(0, 0, 9, 9))
+    assert len(texts) == 30
+    assert {text.text for text in texts} >= {"a…b", ""}
 
 
 @pytest.mark.parametrize(

@@ -35,16 +35,19 @@ class Box(NamedTuple):
 
 
 def placed(marks: Sequence[Point], names: Sequence[str], within: Box) -> list[Text]:
-    """Return the names, or their numbers, where they have a place. within: where they may stand."""
+    """Return for each mark its name, its number or, without a place, an empty text. within: where
+    they may stand.
+    """
     taken = [Box(x - 0.4, y - 0.4, x + 0.4, y + 0.4) for x, y in marks]
     texts = []
     for number, (mark, name) in enumerate(zip(marks, names, strict=True), start=1):
-        boxes = [*_around(mark, name), *_around(mark, str(number))]
-        for box in boxes:
+        text = Text(*mark, "")
+        for box in (*_around(mark, name), *_around(mark, str(number))):
             if within.holds(box) and not any(map(box.touches, taken)):
                 taken.append(box)
-                texts.append(Text(box.left, box.bottom - 0.1, box.text))
+                text = Text(box.left, box.bottom - 0.1, box.text)
                 break
+        texts.append(text)
     return texts
 
 

@@ -55,8 +55,10 @@ def scatter(
         safe, toxic = _point(model)
         words = f"refuses {safe:.1f} % of safe prompts and {toxic:.1f} % of toxic ones"
         items.append(Name(*place, name, f"{model.result.short}: {words}"))
-    shown = {text.text for text in texts}
-    numbers = [f"{n}\u00a0{name}" for n, name in enumerate(names, start=1) if name not in shown]
+    numbers = []
+    for number, (name, text) in enumerate(zip(names, texts, strict=True), start=1):
+        if text.text != name:
+            numbers.append(f"{number}\u00a0{name}")
     return Drawing(width, floor + 3.2, items).above([", ".join(numbers), GRAY * bool(gray)])
 
 
@@ -89,6 +91,6 @@ def _published(gray: Sequence[Placed]) -> Iterator[Shape]:
     if gray:
         points = [*map(_point, gray)]
         safe, toxic = np.transpose(points)
-        curve = np.transpose(Polynomial.fit(safe, toxic, 2).linspace(50)).real
-        yield Line([(a, b) for a, b in curve], "others", 0.1)
+        curve = Polynomial.fit(safe, toxic, 2).linspace(50)
+        yield Line(np.transpose(curve).tolist(), "others", 0.1)
         yield Dots(points, "others", 0.5)
