@@ -59,8 +59,8 @@ def find_sources(options: Options) -> list[Source]:
     needs_results = options.html or not options.with_published
     if needs_results and not sources:
         raise UserError(
-            "nothing to show: give results to --over_refusal, --toxic or --merged; "
-            "files of failed rows have none"
+            "no results: give some to --over_refusal, --toxic or --merged; files of failed rows "
+            "have none, and a page cannot show published models alone"
         )
     return sources
 
