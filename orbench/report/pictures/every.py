@@ -129,7 +129,7 @@ def _charts(report: Report) -> Iterator[Chart]:
 def dumbbell(models: Sequence[Placed]) -> Panel:
     """Return both rates of each model, in their order."""
     names = [model.result.short for model in models]
-    scores = [f"{100 * model.score:z.0f}" if model.has_both_sides else "" for model in models]
+    scores = [f"{100 * model.score:z.1f}" if model.has_both_sides else "" for model in models]
     shapes = [shape for row, model in enumerate(models) for shape in _both(model, row)]
     heads = ("○ safe prompts", "over_refusal"), ("toxic prompts ●", "toxic")
     return Panel(names, shapes, WHOLE, *heads, scores)
