@@ -31,10 +31,8 @@ class CategoryTable(NamedTuple):
 def category_tables(report: Report) -> Iterator[CategoryTable]:
     """Yield a table for each side, prompt set and judge, without results that have no category."""
     results = {rate.result for rate in refusals(report.rates, Kind.MACRO)}
-    rates = []
-    for rate in report.rates:
-        if rate.counted is Counted.REFUSED and rate.result in results:
-            rates.append(rate)
+    refused = [rate for rate in report.rates if rate.counted is Counted.REFUSED]
+    rates = [rate for rate in refused if rate.result in results]
     for of_side in grouped(report.in_order(rates), attrgetter("side")).values():
         groups = grouped(of_side, attrgetter("result.prompt_set", "result.judge"))
         for group in groups.values():

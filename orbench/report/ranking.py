@@ -54,8 +54,7 @@ def ranking(rates: Rates) -> tuple[list[Standing], Comparisons]:
         ranked = _ranked(models, tests)
         first = ranked[0].result
         part = f"{first.prompts}, {first.judge}" if len(groups) > 1 else ""
-        for mark_number, standing in enumerate(ranked):
-            board.append(replace(standing, group=group, mark_number=mark_number, part=part))
+        board += [replace(standing, group=group, part=part) for standing in ranked]
     across = [pair for pair in pairs_of_models(rates) if pair not in within]
     comparisons = [*within.values(), *tested(Compared.MODELS, across)]
     return board, [one for one in comparisons if one.a.side != BOTH]

@@ -40,7 +40,6 @@ class Standing:
     youden: Difference | None = None  # Youden's J: toxic rejection minus over-refusal
     group: int = 0  # the same for the same prompts and judge
     part: str = ""  # these two, as its first model names them, if there are several groups
-    mark_number: int = 0  # the number of its color and marker
     rank: Rank | None = None
 
     @property
@@ -198,12 +197,8 @@ class Report(NamedTuple):
     @property
     def shares(self) -> list[Rate]:
         """Return the shares of graded classes over all prompts, in the leaderboard's order."""
-        shares = [
-            rate
-            for rate in self.rates
-            if rate.subset == OVERALL and rate.counted is not Counted.REFUSED
-        ]
-        return self.in_order(shares)
+        whole = [rate for rate in self.rates if rate.subset == OVERALL]
+        return self.in_order([rate for rate in whole if rate.counted is not Counted.REFUSED])
 
     def in_order(self, rates: Rates) -> list[Rate]:
         """Return rates in the order of the leaderboard."""

@@ -77,13 +77,13 @@ def test_models_of_the_same_prompts_and_judge_make_a_group_the_best_first() -> N
         "a 20/100 80/100 judge=k prompts=a, b 20/100 80/100, c 10/100, d 10/100 90/100, "
         "e 10/100 80/100 judge=k, f 5/100 99/100 judge=k doubt=demo"
     )
-    assert [f"{one.result.label} {one.group} {one.mark_number} {one.part}" for one in rows] == [
-        "e 0 0 over_refusal, toxic, k",
-        "a 0 1 over_refusal, toxic, k",
-        "f 0 2 over_refusal, toxic, k",
-        "d 1 0 over_refusal, toxic, gpt4",
-        "b 1 1 over_refusal, toxic, gpt4",
-        "c 2 0 over_refusal, gpt4",
+    assert [f"{one.result.label} {one.group} {one.part}" for one in rows] == [
+        "e 0 over_refusal, toxic, k",
+        "a 0 over_refusal, toxic, k",
+        "f 0 over_refusal, toxic, k",
+        "d 1 over_refusal, toxic, gpt4",
+        "b 1 over_refusal, toxic, gpt4",
+        "c 2 over_refusal, gpt4",
     ]
     assert [one.part for one in board("b 20/100, d 10/100")] == ["", ""]
 
