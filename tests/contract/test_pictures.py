@@ -10,7 +10,7 @@ from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.text import Text as Words
 
 from orbench.report.categories import category_tables
-from orbench.report.measures import Rate
+from orbench.report.measures import Kind, Rate, Subset
 from orbench.report.pictures.axis import Axis, axis_over
 from orbench.report.pictures.drawing import Dots, Drawing, Line, Name, Text, fitted, svg, width_of
 from orbench.report.pictures.every import GAP, Picture, pictures
@@ -22,7 +22,7 @@ from orbench.report.rates import overall, rates
 from orbench.report.standings import Report
 from tests.conftest import Desk
 from tests.contract.test_report import PLOT, judged
-from tests.results import ANSWER, DIRECT, measured, models, responses
+from tests.results import ANSWER, DIRECT, make_rate, measured, models, responses
 
 
 def report_of(given: list[Rate], published: bool = False) -> Report:
@@ -178,6 +178,19 @@ def test_categories_stand_by_their_median_and_all_prompts_last() -> None:
     rows = [text for text in texts_in(picture.wide) if text in (*table, "overall")]
     assert rows == ["fraud", "hate", "overall"]
     assert set(drawn(models("a 0/0?30 0/0?30"))) == {"dumbbell"}  # nothing is scored
+
+
+def test_tiers_of_two_prompt_sets_have_a_picture_each() -> None:
+    report = report_of(models("m 10/50 prompts=x, m 20/50 prompts=y"))
+    tiers = [
+        make_rate(result, refused, subset=Subset(Kind.TIER, tier))
+        for result in report.results
+        for tier, refused in (("1", 10), ("2", 30))
+    ]
+    drawn_names = {one.name for one in pictures(report._replace(rates=tiers))}
+    assert {name for name in drawn_names if name.startswith("tiers")} == {
+        f"tiers_over_refusal_{name}__gpt4" for name in "xy"
+    }
 
 
 def test_names_without_a_place_have_their_number_below() -> None:

@@ -209,16 +209,19 @@ def _multiples(report: Report) -> Iterator[Chart]:
             draw = partial(rows, _panels(shown, "subset.name"))
             yield Chart("categories", draw, table.side, table.part)
     changes = [one for one in report.comparisons if one.kind is Compared.SETS]
-    curves = {
-        "tiers": (report.in_order(refusals(report.rates, Kind.TIER)), "subset.name"),
-        "toxicity": (refusals(report.rates, Kind.SCORE), "subset.name"),
-        "drift": ([rate for one in changes for rate in (one.b, one.a)], "result.prompts"),
+    same = ("side", "result.prompts", "result.judge")
+    tiers = report.in_order(refusals(report.rates, Kind.TIER))
+    both_sets = [rate for one in changes for rate in (one.b, one.a)]
+    curves = {  # the rates, what a row is about, and what all rates of a picture share
+        "tiers": (tiers, "subset.name", same),
+        "toxicity": (refusals(report.rates, Kind.SCORE), "subset.name", same),
+        "drift": (both_sets, "result.prompts", ("side", "result.judge")),
     }
-    for section, (rates, value) in curves.items():
+    for section, (rates, value, shared) in curves.items():
         scored = [rate for rate in rates if rate.n]
-        groups = grouped(scored, attrgetter("side", "result.judge"))
-        for (side, judge), of_side in groups.items():
-            part = judge if len(groups) > len(SIDES) else ""
+        groups = grouped(scored, attrgetter(*shared))
+        for (side, *names), of_side in groups.items():
+            part = ", ".join(names) if len(groups) > len({one.side for one in scored}) else ""
             draw = partial(rows, _panels(of_side, value, is_joined=True))
             yield Chart(section, draw, side, part)
 

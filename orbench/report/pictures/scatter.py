@@ -59,7 +59,10 @@ def scatter(
     for number, (name, text) in enumerate(zip(names, texts, strict=True), start=1):
         if text.text != name:
             numbers.append(f"{number}\u00a0{name}")
-    return Drawing(width, floor + 3.2, items).above([", ".join(numbers), GRAY * bool(gray)])
+    notes = [", ".join(numbers)]
+    if gray:
+        notes.append(GRAY)
+    return Drawing(width, floor + 3.2, items).above(notes)
 
 
 def _axis_of(models: Sequence[Placed], side: Side) -> Axis:
