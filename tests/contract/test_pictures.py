@@ -181,7 +181,7 @@ def test_categories_stand_by_their_median_and_all_prompts_last() -> None:
 
 
 def test_tiers_of_two_prompt_sets_have_a_picture_each() -> None:
-    report = report_of(models("m 10/50 prompts=x, m 20/50 prompts=y"))
+    report = report_of(models("m 10/50 prompts=x prompt_set=x, m 20/50 prompts=y prompt_set=y"))
     tiers = [
         make_rate(result, refused, subset=Subset(Kind.TIER, tier))
         for result in report.results

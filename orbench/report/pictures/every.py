@@ -209,7 +209,7 @@ def _multiples(report: Report) -> Iterator[Chart]:
             draw = partial(rows, _panels(shown, "subset.name"))
             yield Chart("categories", draw, table.side, table.part)
     changes = [one for one in report.comparisons if one.kind is Compared.SETS]
-    same = ("side", "result.prompts", "result.judge")
+    same = ("side", "result.judge", "result.prompt_set")
     tiers = report.in_order(refusals(report.rates, Kind.TIER))
     both_sets = [rate for one in changes for rate in (one.b, one.a)]
     curves = {  # the rates, what a row is about, and what all rates of a picture share
@@ -220,10 +220,13 @@ def _multiples(report: Report) -> Iterator[Chart]:
     for section, (rates, value, shared) in curves.items():
         scored = [rate for rate in rates if rate.n]
         groups = grouped(scored, attrgetter(*shared))
-        for (side, *names), of_side in groups.items():
-            part = ", ".join(names) if len(groups) > len({one.side for one in scored}) else ""
-            draw = partial(rows, _panels(of_side, value, is_joined=True))
-            yield Chart(section, draw, side, part)
+        for of_group in groups.values():
+            first = of_group[0].result
+            part = ""
+            if len(groups) > len({one.side for one in scored}):
+                part = f"{first.prompts}, {first.judge}"
+            draw = partial(rows, _panels(of_group, value, is_joined=True))
+            yield Chart(section, draw, of_group[0].side, part)
 
 
 def _by_median(table: CategoryTable) -> list[Rate]:
