@@ -1,12 +1,13 @@
 """Import responses from logs of inspect_ai, lm-evaluation-harness or promptfoo, or from a table.
 
-    python import_responses.py --from=inspect --input logs/*.eval --output_path=responses.csv
+    python import_responses.py --from=inspect --input logs/safe.eval --output_path=safe.csv
     python import_responses.py --from=jsonl --input=a.jsonl --model=gpt-5.4 \\
         --prompt_column=request.prompt --response_column=output.choices.0.message.content
 
-Writes the CSV that stage 4 writes, with its run record; sends nothing. check_response.py,
-`measure.py --responses` and plot_results.py take it from there. Each sample becomes a row, or a row
-of {output stem}_failed.csv if it has no response; a line tells how many were left out, and why.
+Writes the CSV that stage 4 writes, with its run record; sends nothing. `measure.py --responses`,
+check_response.py and plot_results.py take it from there (docs/your_logs.md). Each sample becomes a
+row, or a row of {output stem}_failed.csv if it has no response; a line tells how many were left
+out, and why.
 """
 
 import sys

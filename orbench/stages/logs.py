@@ -65,8 +65,9 @@ class Logs:
                     f"{path} is cut off, or {self.form['no_log']} ({one_line(str(error))})"
                 ) from None
         if not self.rows:
-            left_out = ", ".join(self.left_out) or "none at all"
-            raise UserError(f"{path} has no samples that can be imported: {clean(left_out)}")
+            left_out = ", ".join(+self.left_out) or "none at all"
+            of = f" of {args.model}" if args.model else ""
+            raise UserError(f"{path} has no samples{of} that can be imported: {clean(left_out)}")
         if len(self.runs) > 1:
             names = "; ".join(", ".join(filter(None, run)) for run in self.runs)
             raise UserError(f"name one model with --model, or import logs apart: {clean(names)}")
