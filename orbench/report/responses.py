@@ -90,7 +90,8 @@ def _number(id_: str, row: Row, side: Side, where: str, known: Known) -> int:
     if prompt.side != side:
         raise UserError(
             f"{prompt.where}, and {where}: one prompt on both sides; "
-            "give safe prompts to --over_refusal and toxic ones to --toxic"
+            "give safe prompts to --over_refusal and toxic ones to --toxic, "
+            "or delete the result that is out of date"
         )
     return prompt.number
 
