@@ -22,7 +22,7 @@ from orbench.base.records import (
     under_test,
     validation_of,
 )
-from orbench.base.tables import NO_NAME, Table, read_csv
+from orbench.base.tables import NO_NAME, Table, beside, read_csv
 from orbench.base.words import Row, Rows, Texts
 from orbench.judging.validation import WEIGHT
 from orbench.report.about import about, set_name
@@ -93,8 +93,8 @@ def _results_in(source: Source, known: Known, texts: bool) -> Iterator[Result]:
     if any(rates.values()) and WEIGHT not in table.columns:
         labels = str(known_labels.get("column", ""))
     rows = []
-    for number, row in enumerate(table.rows + lost, start=1):
-        rows.append(read_row(row, f"{path}, row {number}", source.side, tested.id, labels, known))
+    for where, row in [*_placed(path, table.rows), *_placed(beside(path, FAILED), lost)]:
+        rows.append(read_row(row, where, source.side, tested.id, labels, known))
     scored = rows[: len(table.rows)]
     ids = Counter(row["model"] for row in rows if row["model"])
     shared = about(source, record, table, ids, validation)
@@ -114,6 +114,12 @@ def _results_in(source: Source, known: Known, texts: bool) -> Iterator[Result]:
             responses=responses,
             texts=[text_of(row) for row in scored if texts and row["side"] == side],
         )
+
+
+def _placed(path: Path, rows: Rows) -> Iterator[tuple[str, Row]]:
+    """Yield the rows of a file, each with its place in it."""
+    for number, row in enumerate(rows, start=1):
+        yield f"{path}, row {number}", row
 
 
 def _check_name(source: Source, tested: UnderTest, known: Known) -> None:
