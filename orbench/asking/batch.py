@@ -13,13 +13,14 @@ from itertools import product
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from orbench.asking import files
+from orbench.asking.files import ResultLine, read_result, request_line, take
 from orbench.asking.inquiry import Phase, Run, pending
 from orbench.base.messages import UserError, counted, one_line, say
 from orbench.base.tables import sync_folder, write_text
 from orbench.base.words import Json
-from orbench.models import client, errors
 from orbench.models.adaptation import OURS
+from orbench.models.client import connect, options_of
+from orbench.models.errors import Fatal, TransientError, fault_of, reply_of, shown, transient_errors
 from orbench.models.providers import MESSAGES_API, PROVIDERS, Model, Models
 from orbench.models.requests import PROTOCOLS, Request
 
@@ -67,7 +68,7 @@ def ask_in_batches(models: Models, run: Run, wait: bool, state: Path) -> None:
     run.log.reserve(1)  # a full disk shows before anything is paid for
     try:
         asyncio.run(work.collect_all(models, wait))
-    except errors.Fatal as error:
+    except Fatal as error:
         why = str(error)
         if work.batches:
             why += f"; rerun to collect the batches in progress, or delete {state} if they are lost"
@@ -105,7 +106,7 @@ class _Batches:
                         return
                     await asyncio.sleep(POLL_S)
                 if not self.progress:
-                    raise errors.Fatal(f"the last batch had no result ({self.fault})")
+                    raise Fatal(f"the last batch had no result ({self.fault})")
         finally:
             for service in self.services:
                 await service.client.close()
@@ -143,7 +144,7 @@ class _Batches:
                 self.take(service.model, batch, results)
         return sum(len(batch.keys) for _, batch in self.ours())
 
-    def take(self, model: Model, batch: Batch, results: Sequence[files.ResultLine]) -> None:
+    def take(self, model: Model, batch: Batch, results: Sequence[ResultLine]) -> None:
         """Take the results of a batch that is over, and forget it."""
         status = self.fault
         left = set(batch.keys)
@@ -162,14 +163,14 @@ class _Batches:
         self.batches.remove(batch)
         self.save()
 
-    def settle(self, model: Model, batch: Batch, result: files.ResultLine) -> bool:
+    def settle(self, model: Model, batch: Batch, result: ResultLine) -> bool:
         """Put a result where it belongs. Return False if its request is to be sent again."""
         run = self.run
-        reply = errors.reply_of(result.status, result.body, model)
+        reply = reply_of(result.status, result.body, model)
         if run.adaptation.learns(model, reply, set(OURS).difference(batch.rejected)):
             self.progress = True
             return False
-        files.take(result, model, run)
+        take(result, model, run)
         failed = run.failed.get(result.key)
         if failed and failed.kind == "gave_up":
             del run.failed[result.key]
@@ -199,8 +200,8 @@ class Service:
         self.name = [model.address, model.id]
         self.anthropic = model.protocol == MESSAGES_API
         self.path = "/messages/batches" if self.anthropic else "/batches"
-        self.client = client.connect(model, model.base_url, TIMEOUT_S, RETRIES)
-        self.options = client.options_of(model)
+        self.client = connect(model, model.base_url, TIMEOUT_S, RETRIES)
+        self.options = options_of(model)
 
     async def submit(self, bodies: Mapping[str, Json], path: str) -> str:
         """Make a batch of bodies by key for a protocol's path. Return its id. Raises Fatal."""
@@ -208,7 +209,7 @@ class Service:
             entries = [{"custom_id": key, "params": body} for key, body in bodies.items()]
             batch: Json = {"requests": entries}
         else:
-            lines = [files.request_line(key, path, body) for key, body in bodies.items()]
+            lines = [request_line(key, path, body) for key, body in bodies.items()]
             file = await self.call(
                 "/files",
                 body={"purpose": "batch"},
@@ -223,7 +224,7 @@ class Service:
         made = await self.call(self.path, hint, body=batch, options=once)
         return str(made["id"])
 
-    async def look(self, id_: str) -> tuple[str, list[files.ResultLine] | None]:
+    async def look(self, id_: str) -> tuple[str, list[ResultLine] | None]:
         """Return the status of a batch, and its results if it is over. Raises Fatal."""
         path = f"{self.path}/{id_}"
         batch = await self.call(path)
@@ -237,12 +238,12 @@ class Service:
         lines: list[bytes] = []
         for path in paths:
             lines += await self.call(path, read=bytes.splitlines)
-        results = [result for result in map(files.read_result, lines) if result]
+        results = [result for result in map(read_result, lines) if result]
         if status in ("completed", "ended") and not results:  # they are paid for
-            raise errors.Fatal(f"the results of batch {one_line(id_)} cannot be read")
+            raise Fatal(f"the results of batch {one_line(id_)} cannot be read")
         if batch.get("errors"):
             status += f": {json.dumps(batch['errors'])}"
-        return errors.shown(status, self.model), results
+        return shown(status, self.model), results
 
     async def call(
         self, path: str, hint: str = "", read: Callable[[bytes], Any] = json.loads, **post: Any
@@ -256,10 +257,10 @@ class Service:
         arguments = {"options": self.options, "cast_to": bytes} | post
         fails = f"the batch service of {self.model.provider} fails:"
         try:
-            with errors.transient_errors(self.model):
+            with transient_errors(self.model):
                 return read(await send(path, **arguments))
         except openai.APIStatusError as error:
-            rejection = errors.reply_of(error.status_code, error.body, self.model)
-            raise errors.Fatal(f"{fails} {errors.fault_of(rejection, self.model)}") from None
-        except errors.TransientError as fault:
-            raise errors.Fatal(f"{fails} {fault}{hint}") from None
+            rejection = reply_of(error.status_code, error.body, self.model)
+            raise Fatal(f"{fails} {fault_of(rejection, self.model)}") from None
+        except TransientError as fault:
+            raise Fatal(f"{fails} {fault}{hint}") from None

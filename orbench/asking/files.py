@@ -17,7 +17,16 @@ from orbench.asking.inquiry import Run, pending
 from orbench.base.messages import UserError, counted, say
 from orbench.base.tables import file_name_part, write_text
 from orbench.base.words import Json
-from orbench.models import client, errors
+from orbench.models.client import answer_to_error, read_answer
+from orbench.models.errors import (
+    MALFORMED,
+    BadRequest,
+    Fatal,
+    TransientError,
+    error_in,
+    reply_of,
+    shown,
+)
 from orbench.models.providers import Model, Models
 from orbench.models.requests import PROTOCOLS, Answer, Missing, Request
 
@@ -46,14 +55,14 @@ def read_result(line: bytes) -> ResultLine | None:
         response = entry.get("response") or {}
         status = response.get("status_code", 0)
         body = response.get("body")
-        error = errors.error_in(entry.get("error"))
+        error = error_in(entry.get("error"))
         if "result" in entry:
             status, body = _message_result(entry["result"])
         if 200 <= status < 300 and not error:
             return ResultLine(key, 200, body)
-    except errors.MALFORMED:
+    except MALFORMED:
         return None
-    error = error or errors.error_in(body)  # beside an empty body (vLLM), or in it (OpenAI)
+    error = error or error_in(body)  # beside an empty body (vLLM), or in it (OpenAI)
     if not (status or error):
         return None
     return ResultLine(key, status if status >= 300 else 0, error)
@@ -65,7 +74,7 @@ def _message_result(result: Json) -> tuple[int, Any]:
         return 200, result["message"]
     if result["type"] != "errored":
         return 0, {"message": str(result["type"])}
-    error = errors.error_in(result)  # any other type may be sent again, by Anthropic's page
+    error = error_in(result)  # any other type may be sent again, by Anthropic's page
     return 400 if error.get("type") == "invalid_request_error" else 500, error
 
 
@@ -75,11 +84,11 @@ def answer_in(result: ResultLine, model: Model) -> Answer:
     Raises TransientError, BadRequest or Fatal.
     """
     if result.status == 200:
-        return client.read_answer(result.body, model)
-    reply = errors.reply_of(result.status, result.body, model)
+        return read_answer(result.body, model)
+    reply = reply_of(result.status, result.body, model)
     if not result.status:
-        raise errors.TransientError(f"no answer: {errors.shown(reply.message, model)}")
-    return client.answer_to_error(reply, model)
+        raise TransientError(f"no answer: {shown(reply.message, model)}")
+    return answer_to_error(reply, model)
 
 
 def export_requests(requests: Sequence[Request], output: Path, models: Models) -> None:
@@ -130,9 +139,9 @@ def take(result: ResultLine, model: Model, run: Run) -> None:
     run.failed.pop(result.key, None)
     try:
         answer = answer_in(result, model)
-    except errors.BadRequest as error:
+    except BadRequest as error:
         run.failed[result.key] = Missing("bad_request", str(error))
-    except (errors.TransientError, errors.Fatal) as error:
+    except (TransientError, Fatal) as error:
         run.failed[result.key] = Missing("gave_up", str(error))
     else:
         run.adaptation.answered.add(model)

@@ -14,8 +14,19 @@ from typing import TYPE_CHECKING, Any
 
 from orbench.base.messages import UserError, one_line
 from orbench.base.words import Json
-from orbench.models import errors
 from orbench.models.adaptation import Adaptation
+from orbench.models.errors import (
+    MALFORMED,
+    ErrorReply,
+    TimedOut,
+    TransientError,
+    cleaned,
+    error_in,
+    fault_of,
+    key_of,
+    reply_of,
+    transient_errors,
+)
 from orbench.models.providers import IN_PROCESS, MESSAGES_API, Model
 from orbench.models.requests import PROTOCOLS, Answer, Request
 from orbench.refusals.api import (
@@ -60,18 +71,18 @@ class Client:
         if model.provider == "scripted":
             body["sample"] = request.sample  # its texts follow from the request alone
         try:
-            with errors.transient_errors(model):
+            with transient_errors(model):
                 async with asyncio.timeout(self.timeout):
                     content = await client.post(
                         path, body=body, cast_to=bytes, options=options_of(model)
                     )
                 data = json.loads(content)
         except TimeoutError:
-            raise errors.TimedOut(f"no answer in {self.timeout:g} s") from None
+            raise TimedOut(f"no answer in {self.timeout:g} s") from None
         except openai.APIStatusError as error:
             headers = error.response.headers
             sent = str(request.messages)
-            reply = errors.reply_of(error.status_code, error.body, model, headers, sent)
+            reply = reply_of(error.status_code, error.body, model, headers, sent)
             if reply.refused is None and self.adaptation.learns(model, reply, values):
                 self.sent_again += 1
                 return await self.send(request)
@@ -107,13 +118,13 @@ def options_of(model: Model) -> Any:
 
     if model.protocol != MESSAGES_API:
         return {}
-    key = {"Authorization": openai.omit, "x-api-key": errors.key_of(model)}
+    key = {"Authorization": openai.omit, "x-api-key": key_of(model)}
     return {"headers": {**key, "anthropic-version": "2023-06-01"}}
 
 
 def connect(model: Model, base_url: str, timeout: float, retries: int = 0) -> "AsyncOpenAI":
     """Return a client for an endpoint. Raises UserError for an unusable key or environment."""
-    key = errors.key_of(model)
+    key = key_of(model)
     if model.key_needed and not key:
         raise UserError(
             f"{model.key_variable} is not set: put the key for {model.asked} at {model.address} "
@@ -144,10 +155,10 @@ def connect(model: Model, base_url: str, timeout: float, retries: int = 0) -> "A
 def read_answer(data: Any, model: Model) -> Answer:
     """Return the answer in the API's JSON. Raises TransientError."""
     try:
-        chat = PROTOCOLS[model.protocol].read(errors.cleaned(data, errors.key_of(model)))
+        chat = PROTOCOLS[model.protocol].read(cleaned(data, key_of(model)))
         return _answer_in(chat, model)
-    except errors.MALFORMED as error:
-        raise errors.TransientError("the body is not an API answer (a gateway's page?)") from error
+    except MALFORMED as error:
+        raise TransientError("the body is not an API answer (a gateway's page?)") from error
 
 
 def _answer_in(data: Any, model: Model) -> Answer:
@@ -189,16 +200,15 @@ def _finish(data: Any, choice: Any, content: Any, text: str, model: Model) -> tu
         finish_reason = native
     # In a choice: a gateway whose provider failed half-way.
     error = data.get("error") or choice.get("error")
+    refusal = refusal_in_body(data, text)
     if error:
-        refusal = errors.ErrorReply(200, errors.error_in(error)).refused
-    else:
-        refusal = refusal_in_body(data, text)
+        refusal = ErrorReply(200, error_in(error)).refused
     if refusal is not None:
         return refusal
     meaning, _ = finish_meaning(finish_reason)
     if error or meaning == "fault":
         what = one_line(json.dumps(error or finish_reason))
-        raise errors.TransientError(f"status 200 with an error: {what}")
+        raise TransientError(f"status 200 with an error: {what}")
     if text or meaning != "answer":
         return finish_reason, ""
     message = choice.get("message") or {}
@@ -208,7 +218,7 @@ def _finish(data: Any, choice: Any, content: Any, text: str, model: Model) -> tu
         if model.settings.empty_is_refusal:
             return "no_candidate", ""
         if not message:
-            raise errors.TransientError("an answer without choices")
+            raise TransientError("an answer without choices")
     return finish_reason, ""
 
 
@@ -267,10 +277,10 @@ def _tokens_in(usage: Any) -> Json:
     }
 
 
-def answer_to_error(reply: errors.ErrorReply, model: Model) -> Answer:
+def answer_to_error(reply: ErrorReply, model: Model) -> Answer:
     """Return the answer that a refusal is. Raises all other faults."""
     refusal = reply.refused
     if refusal is None:
-        raise errors.fault_of(reply, model)
+        raise fault_of(reply, model)
     reason, category = refusal
     return Answer("", reason, api_category=category)

@@ -7,7 +7,7 @@ model take half a second to load, so that happens at the first such text.
 
 from math import sqrt
 
-from orbench.refusals import rules
+from orbench.refusals.rules import pattern
 
 # How many frequent English words make a text English, times the root of its length in words: 2 of
 # 9, 7 of 100. A text in another language may quote a few.
@@ -20,11 +20,11 @@ NO_LANGUAGES = ("la", "pcm", "zxx")
 
 def other_language(text: str) -> str:
     """Return the ISO 639 code of the language that a text is in, "" if it is English or unknown."""
-    text = rules.pattern("aside").sub(" ", text)
-    english = rules.pattern("english").findall(text)
+    text = pattern("aside").sub(" ", text)
+    english = pattern("english").findall(text)
     if len(english) > ENGLISH * sqrt(text.count(" ")):
         return ""
-    prose = "\n".join(rules.pattern("prose").findall(text))
+    prose = "\n".join(pattern("prose").findall(text))
     if not prose:
         return ""
     from py3langid import rank  # type: ignore[import-untyped]
