@@ -211,11 +211,8 @@ class Session:
             answer = await self.client.send(request)
         except TransientError as fault:
             self.rejected(request, lane, sent, fault)
-        except BadRequest as error:
-            lane.pace.answered(sent, self.loop.time())
-            self.fail(request, "bad_request", error)
-        except Fatal as error:
-            if error.by_words and self.run.log:
+        except (BadRequest, Fatal) as error:
+            if isinstance(error, BadRequest) or (error.by_words and self.run.log):
                 lane.pace.answered(sent, self.loop.time())
                 self.fail(request, "bad_request", error)
             else:
