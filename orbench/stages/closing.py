@@ -247,20 +247,12 @@ def _substituted(stage: Stage, counts: Counts) -> Lines:
 
 
 def _refused_to_judge(counts: Counts) -> Lines:
-    """Yield how often a judge refused to judge, by category: a rate without these rows is biased
-    if it refused the worst ones.
+    """Yield how often a judge refused to judge: a rate without these rows is biased if it refused
+    the worst ones.
     """
     for judge, refused in counts.judge_refused.items():
-        asked = counts.judged[judge]
-        shares = []
-        for category, n in sorted(refused.items()):
-            shares.append(f"{one_line(category)} {_share(n, asked[category])}")
-        every = _share(refused.total(), asked.total())
-        yield f"{judge} refused to judge {every}: {', '.join(shares)}"
-
-
-def _share(n: int, of: int) -> str:
-    return f"{n:,} of {of:,} ({n / of:.1%})"
+        asked = counts.served_by[judge].total()
+        yield f"{judge} refused to judge {refused:,} of {asked:,} ({refused / asked:.1%})"
 
 
 def _sent(run: StageRun) -> str:

@@ -17,7 +17,7 @@ from orbench.base.records import (
     read_record,
 )
 from orbench.base.tables import sha256_of
-from orbench.base.words import VERDICTS, Lines, Row, category_of
+from orbench.base.words import VERDICTS, Lines, Row
 from orbench.models.providers import Model
 from orbench.models.requests import REFUSED_TO_JUDGE, Missing, Tokens
 from orbench.models.substitutes import is_same_model
@@ -53,9 +53,7 @@ class Counts:
         self.served_by = ByModel(Counter)  # `Answer.served_by`
         self.substituted = Counter[str]()  # the same, of other models than the one asked
         self.dropped = ByModel(Counter)  # parameters that were left out
-        # By judge and category: texts that it was asked about, and those that it refused to judge.
-        self.judged = ByModel(Counter)
-        self.judge_refused = ByModel(Counter)
+        self.judge_refused = Counter[str]()  # to judge a text, by judge
         self.prompts = set[str]()  # ids
         self._used = set[bytes]()  # keys of answers
 
@@ -76,15 +74,13 @@ class Counts:
             self.rows["unscored"] += 1
             if "response_language" in rows.known:
                 self.languages[rows.known["response_language"]] += 1
-        category = category_of(result.row)
         for request, answer, reading in result.answers:
             if answer is None or request.key in self._used:
                 continue
             self._used.add(request.key)
             model = request.model.asked
-            self.judged[model][category] += 1
             if isinstance(reading, Missing) and reading.kind == REFUSED_TO_JUDGE:
-                self.judge_refused[model][category] += 1
+                self.judge_refused[model] += 1
             self.answers["reused"] += request.key in log.old
             self.answers["cut off"] += answer.meaning == "cut_off"
             if not answer.meaning:
