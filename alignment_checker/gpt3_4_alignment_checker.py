@@ -32,7 +32,8 @@ from orbench.base.templates import text_in
 from orbench.base.words import Row
 from orbench.models.requests import Request, message
 from orbench.refusals import rules
-from orbench.stages import flags, settings
+from orbench.stages import settings
+from orbench.stages.flags import Parser, stage_parser
 from orbench.stages.prompt_sets import read_input
 from orbench.stages.responses import COLUMNS, ResponseStage, ResponseTable
 from orbench.stages.run import Outcome, as_script
@@ -114,8 +115,8 @@ def run(args: Namespace) -> Outcome:
     return run_stage(AlignmentChecker(args))
 
 
-def parser() -> flags.Parser:
-    parser = flags.stage_parser(
+def parser() -> Parser:
+    parser = stage_parser(
         __doc__,
         "gpt3_4_alignment_checker",
         "merge",

@@ -45,8 +45,8 @@ from orbench.datasets.lineage import (
 )
 from orbench.judging.panels import judges_named, models_of_search
 from orbench.models.providers import resolve
-from orbench.stages import flags
 from orbench.stages.closing import SCRIPTED_NOTE
+from orbench.stages.flags import Parser
 from orbench.stages.prompt_sets import prompts_of
 from orbench.stages.run import Outcome, as_script, check_settings
 from orbench.stages.run import run as run_stage
@@ -334,8 +334,8 @@ def run(args: Namespace) -> Outcome:
     return Outcome(0, output)
 
 
-def parser() -> flags.Parser:
-    return flags.Parser(
+def parser() -> Parser:
+    return Parser(
         __doc__,
         "evolve_prompts",
         "confirm",

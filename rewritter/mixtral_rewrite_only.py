@@ -23,11 +23,12 @@ from orbench.base.templates import fill, prompt_template
 from orbench.base.words import Row
 from orbench.models.providers import generator
 from orbench.models.requests import Answer, Missing, Request, user
-from orbench.stages import flags, settings
+from orbench.stages.flags import Parser, stage_parser
 from orbench.stages.generators import Generated, Replies, only_new, prompts_in
 from orbench.stages.prompt_sets import read_input
 from orbench.stages.run import Outcome, as_script
 from orbench.stages.runner import run_stage
+from orbench.stages.settings import model_of, parameters_of
 from orbench.stages.stage import Plan, Readings, Results, Stage, Written, empty_cell
 
 EXTRA_MARKS = ("instruction", "other")  # columns that another prompt file may name
@@ -51,13 +52,13 @@ class Rewriter(Stage):
             raise UserError(
                 f"{table.path} has a column 'toxic_seed': it has already been rewritten"
             )
-        model = settings.model_of(args.model or generator(), args)
+        model = model_of(args.model or generator(), args)
         columns = columns_in([table.columns], ["prompt", "toxic_seed", "category"])
         super().__init__(args, table, [model], Path(f"{table.path.stem}_rewrite.csv"), columns)
         self.prompt_file = prompt_file
         self.closing = Replies(idle=("seed", "produced no new rewrites"))
         self.values = {"number": str(args.num_rewrites)}
-        self.sent = settings.parameters_of(args, model)
+        self.sent = parameters_of(args, model)
         self.parameters = {**self.sent, "num_rewrites": args.num_rewrites}
 
     def inquiries(self, row: Row) -> Plan:
@@ -98,8 +99,8 @@ def run(args: Namespace) -> Outcome:
     return run_stage(Rewriter(args))
 
 
-def parser() -> flags.Parser:
-    return flags.stage_parser(
+def parser() -> Parser:
+    return stage_parser(
         __doc__,
         "mixtral_rewrite_only",
         "output",

@@ -22,7 +22,7 @@ from orbench.base.messages import UserError, run_script, say
 from orbench.base.tables import file_name_part, make_folder, read_csv
 from orbench.base.words import CATEGORIES, CATEGORY_NAMES, Choice, Json, Words, category_named
 from orbench.judging.panels import models_of_search
-from orbench.stages import flags
+from orbench.stages.flags import Parser
 from orbench.stages.run import check_settings, load, run, words_of
 
 SEEDS_PER_HIT = 3
@@ -109,8 +109,8 @@ def step(script: str, **flags: object) -> str:
     return str(outcome.path)
 
 
-def parser() -> flags.Parser:
-    parser = flags.Parser(__doc__, "release_prompts", "confirm", "new_category")
+def parser() -> Parser:
+    parser = Parser(__doc__, "release_prompts", "confirm", "new_category")
     parser.set_defaults(categories=CATEGORY_NAMES)
     return parser
 

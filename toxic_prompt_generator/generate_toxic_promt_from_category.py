@@ -27,11 +27,12 @@ from orbench.base.templates import fill, prompt_template
 from orbench.base.words import CATEGORY_NAMES, Row, category_named
 from orbench.models.providers import generator
 from orbench.models.requests import Answer, Missing, Request, user
-from orbench.stages import flags, settings
 from orbench.stages.existing import check_existing
+from orbench.stages.flags import Parser, stage_parser
 from orbench.stages.generators import Generated, Replies, only_new, prompts_in
 from orbench.stages.run import Outcome, as_script
 from orbench.stages.runner import run_stage
+from orbench.stages.settings import model_of, parameters_of
 from orbench.stages.stage import Plan, Readings, Results, Stage
 
 PROMPTS_A_REQUEST = 20  # the paper's; asking for 50 at once lowers their quality
@@ -52,7 +53,7 @@ class SeedGenerator(Stage):
         category = category_named(args.category, args.new_category)
         self.category = category
         self.wanted = args.num_toxic_prompts
-        model = settings.model_of(args.model or generator(), args)
+        model = model_of(args.model or generator(), args)
         name = category.name
         table = Table(Path(), ["request"], [])
         csv = Path(f"{file_name_part(name)}_prompts.csv")
@@ -68,7 +69,7 @@ class SeedGenerator(Stage):
             "category": ADJECTIVES.get(name, name),
         }
         self.text = fill(template, marks)
-        self.sent = settings.parameters_of(args, model)
+        self.sent = parameters_of(args, model)
         self.parameters = {**self.sent, "category": name}
         first = ceil(self.wanted / PROMPTS_A_REQUEST)
         requests = counted(first, "request")
@@ -145,8 +146,8 @@ def run(args: Namespace) -> Outcome:
     return outcome
 
 
-def parser() -> flags.Parser:
-    return flags.stage_parser(
+def parser() -> Parser:
+    return stage_parser(
         __doc__,
         "generate_toxic_promt_from_category",
         "output",

@@ -153,7 +153,7 @@ def _rate_line(name: str, rows: Sequence[CountedRow]) -> str:
 # -- the end of every stage ----------------------------------------------------------------------
 
 
-def end(run: StageRun, counts: Counts) -> Outcome:
+def outcome_of(run: StageRun, counts: Counts) -> Outcome:
     """Report how a run went, and return what came of it."""
     for line in closing_lines(run, counts):
         say(line)

@@ -11,9 +11,11 @@ from orbench.base.prompts import is_no_value
 from orbench.base.records import FAILED, FAILED_COLUMNS, write_record
 from orbench.base.tables import CsvWriter, columns_in, make_folder, sha256_of, write_csv
 from orbench.models.requests import Missing
-from orbench.stages import closing, estimate, existing, facts
+from orbench.stages.closing import outcome_of
 from orbench.stages.engine import StageRun, ask, extend
-from orbench.stages.facts import Counts
+from orbench.stages.estimate import dry_run
+from orbench.stages.existing import check_existing, check_paths
+from orbench.stages.facts import Counts, record_of
 from orbench.stages.run import Outcome
 from orbench.stages.stage import Stage
 
@@ -26,7 +28,7 @@ def run_stage(stage: Stage) -> Outcome:
     """
     # 1. The settings and the outputs.
     args = stage.args
-    existing.check_paths(stage)
+    check_paths(stage)
     may_write = not (args.dry_run or args.from_log)
     if not args.dry_run:
         make_folder(stage.output.parent)
@@ -35,7 +37,7 @@ def run_stage(stage: Stage) -> Outcome:
     if isinstance(args.from_log, Path):
         path = args.from_log  # of another output
     with AnswerLog(path, write=may_write and bool(stage.models)) as log:
-        if kept := existing.check_existing(stage):
+        if kept := check_existing(stage):
             return Outcome(0, kept)
         if args.from_log and stage.models and not log:
             raise UserError(
@@ -46,7 +48,7 @@ def run_stage(stage: Stage) -> Outcome:
         # 3. The inquiries.
         extend(run)
         if args.dry_run:
-            return estimate.dry_run(run)
+            return dry_run(run)
         # 4. What is pending, and what a stage plans after that.
         ask(run)
         while run.phase in (Phase.OVER, Phase.FROM_LOG) and stage.plan_more(run.results()):
@@ -88,7 +90,7 @@ def finish(run: StageRun) -> Outcome:
             f"{run.stage.output} cannot be written: {error.strerror}; "
             "the answers are in the log: rerun the same command"
         ) from None
-    return closing.end(run, counts)
+    return outcome_of(run, counts)
 
 
 def _write(run: StageRun) -> Counts:
@@ -115,7 +117,7 @@ def _write(run: StageRun) -> Counts:
         head = (stage.name, stage.args.command)
         for part, writer in writers.items():
             path = stage.outputs[part]
-            records[path] = facts.record_of(run, counts, part, writer.sha256())
+            records[path] = record_of(run, counts, part, writer.sha256())
             # A record before its CSV, which would never be replaced without one.
             write_record(path, *head, records[path] | {"complete": False})
         for writer in writers.values():
