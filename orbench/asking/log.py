@@ -103,8 +103,6 @@ class AnswerLog(dict[bytes, int], AbstractContextManager["AnswerLog"]):
 
     def append(self, key: bytes, answer: Answer) -> None:
         """Store an answer at once. Raises UserError if it cannot be stored."""
-        if key in self:
-            return
         values = {name: value for name, value in answer._asdict().items() if value}
         line = masked(json.dumps({"key": key.hex(), "text": "", **values})).encode() + b"\n"
         with self._disk_faults():
