@@ -4,6 +4,7 @@ from collections import Counter
 from collections.abc import Iterator
 from dataclasses import replace
 from itertools import chain
+from math import nan
 
 import numpy as np
 from pandas import Series  # type: ignore[import-untyped]
@@ -104,38 +105,31 @@ def with_shares(whole: Rate, responses: Responses) -> Iterator[Rate]:
 def _details(responses: Responses) -> Details:
     by_api = responses.where(responses.api)
     scored = responses.where(responses.scored)
-    columns = [scored.refused, scored.direct, scored.indirect, scored.cut_off]
-    columns += [scored.refused * (scored.refused_by == who) for who in RefusedBy._fields]
-    prompts = _means_by(scored.prompt, np.asarray(columns))
-    _, direct, indirect, cut_off, *by = map(_mean, prompts)
+    prompts = scored.verdicts().prompts
+    flips = nan
+    if len(prompts.refused) < len(scored.refused):
+        flips = (prompts.refused % 1 > 0).mean()
+    by = [_share(scored, scored.refused * (scored.refused_by == who)) for who in RefusedBy._fields]
     return Details(
         rows=len(responses.prompt),
         refused=int(scored.refused.sum()),
         refused_to_judge=int(responses.judge_refused.sum()),
         not_about_safety=int(np.isin(by_api.api_category, NOT_ABOUT_SAFETY).sum()),
         other_model=int(responses.other_model.sum()),
-        direct=direct,
-        indirect=indirect,
-        cut_off=cut_off,
+        direct=_share(scored, scored.direct),
+        indirect=_share(scored, scored.indirect),
+        cut_off=_share(scored, scored.cut_off),
         refused_by=RefusedBy(*by),
         api_categories=_named(by_api.api_category),
         after_text=Series(by_api.after_text).mean(),
-        flips=(prompts[0] % 1 > 0).mean() if len(scored.prompt) > len(prompts[0]) else np.nan,
+        flips=flips,
     )
 
 
-def _means_by(prompt: Array, columns: Array) -> Array:
-    """Return the mean of each column for each prompt, without values that are not known."""
-    _, number = np.unique(prompt, return_inverse=True)
-    known = ~np.isnan(columns)
-    sums = [np.bincount(number, values) for values in np.where(known, columns, 0)]
-    with np.errstate(invalid="ignore"):
-        return np.asarray(sums) / [np.bincount(number, values) for values in known]
-
-
-def _mean(values: Array) -> float:
-    """Return the mean of what is known; NaN if nothing is."""
-    return float(np.mean(values[~np.isnan(values)])) if not np.isnan(values).all() else np.nan
+def _share(responses: Responses, values: Array) -> float:
+    """Return the mean of the prompts' shares, as far as they are known; NaN if none is."""
+    prompts = responses.verdicts()._replace(refused=values).prompts
+    return float(prompts.refused.mean()) if len(prompts.refused) else nan
 
 
 def _named(categories: Array) -> str:
