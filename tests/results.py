@@ -125,7 +125,7 @@ def result_of(given: Responses | None = None, number: int | None = None, **about
         ("is_baseline", "is_demo", "is_edited"), False
     )
     every |= {"side": SAFE, "prompts": "p", "judge": "gpt4", "judge_any_version": "gpt4"}
-    every |= {"certain": nan, "corrected": UNCORRECTED, "lookalikes": None, "unscored_known": True}
+    every |= {"certain": nan, "corrected": UNCORRECTED, "unscored_known": True}
     model = about.get("model", f"m{number}")
     every |= {
         "number": number,

@@ -103,14 +103,13 @@ def _results_in(source: Source, known: Known, texts: bool) -> Iterator[Result]:
         responses = responses_of(part)
         rate, low, high = rates.get(side.name) or rates.get("") or (nan, nan, nan)
         yield Result(
-            **vars(shared),
+            **vars(shared) | {"notes": (*shared.notes, *lookalikes_in(part))},
             side=side,
             prompts=set_name(path, side, record, len(prompt_ids)),
             prompt_set=prompt_set_hash(prompt_ids),
             ids=" ".join(sorted({*ids, tested.id} if responses.other_model.any() else ids)),
             corrected=Corrected(rate, Interval(low, high)),
             responses_hash=responses_hash(part),
-            lookalikes=lookalikes_in(part),
             responses=responses,
             texts=[text_of(row) for row in scored if texts and row["side"] == side],
         )

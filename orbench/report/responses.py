@@ -10,12 +10,12 @@ import numpy as np
 from orbench.base import prompts, words
 from orbench.base.messages import UserError, clean
 from orbench.base.near_duplicates import like_rewrites
-from orbench.base.words import MERGED, Json, Row, Side
+from orbench.base.words import MERGED, Json, Lines, Row, Side
 from orbench.models.requests import REFUSED_TO_JUDGE
 from orbench.models.substitutes import is_same_model
 from orbench.refusals.api import NOT_WHOLE, finish_meaning, refused_by
 from orbench.report.measures import RefusedBy
-from orbench.report.results import Lookalikes, Responses, Text
+from orbench.report.results import Responses, Text
 
 LONGEST = 1000  # characters of a response on the page
 MOST_ALIKE = 0.05  # of the prompts without a seed; with more, they look like rewrites
@@ -163,11 +163,14 @@ def responses_hash(part: Sequence[Json]) -> str:
     return prompts.prompt_set_hash(map("".join, answers))
 
 
-def lookalikes_in(part: Sequence[Json]) -> Lookalikes | None:
-    """Return how many of the prompts without a seed look like rewrites of one another, if many."""
+def lookalikes_in(part: Sequence[Json]) -> Lines:
+    """Yield how many of the prompts without a seed look like rewrites of one another, if many."""
     texts = dict.fromkeys(one["row"]["prompt"] for one in part if not one["seed_id"])
     sample = tuple([text for text in texts if len(text) >= SHORTEST][:FIRST])
     alike = len(like_rewrites(sample))
-    if alike <= MOST_ALIKE * len(sample):
-        return None
-    return Lookalikes(alike, len(sample))
+    if alike > MOST_ALIKE * len(sample):
+        yield (
+            f"{alike} of the first {len(sample)} prompts without a seed look like rewrites of "
+            "others, so the interval may be too narrow: name their seeds in a column seed_id of "
+            "the same file"
+        )

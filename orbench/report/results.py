@@ -92,13 +92,6 @@ class Corrected(NamedTuple):
 UNCORRECTED = Corrected(nan, Interval(nan, nan))
 
 
-class Lookalikes(NamedTuple):
-    """Prompts without a seed that look like rewrites of one another."""
-
-    alike: int
-    sample: int  # of this many prompts examined
-
-
 @dataclass(frozen=True, eq=False)
 class About:
     """What the results in a file share."""
@@ -134,7 +127,6 @@ class Result(About):
     ids: str  # of the models that answered, as returned
     corrected: Corrected
     responses_hash: str  # the same for a copy; empty if they are all alike
-    lookalikes: Lookalikes | None
     responses: Responses
     texts: list[Text]  # of the responses with a verdict, for the page
     # What follows from all results of a report.

@@ -60,12 +60,6 @@ def notes_of(rate: Rate) -> Lines:
     details = rate.details
     yield from result.against
     yield from result.notes
-    if result.lookalikes:
-        yield (
-            f"{result.lookalikes.alike} of the first {result.lookalikes.sample} prompts without a "
-            "seed look like rewrites of others, so the interval may be too narrow: name their "
-            "seeds in a column seed_id of the same file"
-        )
     if not details.rows:
         return
     coverage = 100 * rate.mean.rows / details.rows

@@ -14,7 +14,7 @@ from orbench.base.messages import UserError
 from orbench.base.prompts import prompt_id, prompt_set_hash
 from orbench.base.tables import sha256_of
 from orbench.report.load import load_results, sources_of
-from orbench.report.results import SAFE, UNCORRECTED, Lookalikes, Result, Source, Text
+from orbench.report.results import SAFE, UNCORRECTED, Result, Source, Text
 from tests.conftest import write_csv
 from tests.results import ANSWER, DIRECT, loaded, lost, numbered, record_output, written
 
@@ -155,20 +155,21 @@ APART = [f"{prompt_id(str(n))} {prompt_id(f'b{n}')}" for n in range(150)]
 @pytest.mark.parametrize(
     ("prompts", "found"),
     [
-        ([*APART[:19], f"{APART[18]} x"] * 2, None),  # one of twenty
-        ([*APART[:18], f"{APART[17]} x", "Fold?"], Lookalikes(1, 19)),
-        ([one[-20:] for one in ALIKE], Lookalikes(9, 10)),
-        ([one[-19:] for one in ALIKE], None),  # short ones are easily alike
-        ([*APART[:140], *ALIKE], Lookalikes(9, 150)),
-        ([*APART, *ALIKE], None),
+        ([*APART[:19], f"{APART[18]} x"] * 2, []),  # one of twenty
+        ([*APART[:18], f"{APART[17]} x", "Fold?"], ["1 of the first 19"]),
+        ([one[-20:] for one in ALIKE], ["9 of the first 10"]),
+        ([one[-19:] for one in ALIKE], []),  # short ones are easily alike
+        ([*APART[:140], *ALIKE], ["9 of the first 150"]),
+        ([*APART, *ALIKE], []),
     ],
 )
 def test_prompts_that_look_like_rewrites_are_counted(
-    tmp_path: Path, prompts: list[str], found: Lookalikes | None
+    tmp_path: Path, prompts: list[str], found: list[str]
 ) -> None:
-    assert of_columns(tmp_path, prompt=prompts).lookalikes == found
+    notes = of_columns(tmp_path, prompt=prompts).notes
+    assert [note.partition(" prompts without a seed look")[0] for note in notes] == found
     seeds = ["known"] * len(prompts)
-    assert of_columns(tmp_path, prompt=prompts, toxic_seed=seeds).lookalikes is None
+    assert of_columns(tmp_path, prompt=prompts, toxic_seed=seeds).notes == ()
 
 
 # -- what a run record says ------------------------------------------------------------------------

@@ -17,7 +17,7 @@ from orbench.report.measures import (
 )
 from orbench.report.numerals import points
 from orbench.report.ranking import Correlation
-from orbench.report.results import BOTH, TOXIC, Lookalikes
+from orbench.report.results import BOTH, TOXIC
 from orbench.report.sentences import (
     FEW_SEEDS,
     SIZES,
@@ -38,9 +38,6 @@ from tests.results import (
     make_result,
     widened,
 )
-
-LOOKALIKES = Lookalikes(9, 40)
-
 
 # -- figures and notes ---------------------------------------------------------------------------
 
@@ -109,10 +106,8 @@ def test_a_note_says_if_the_sizes_of_few_seeds_go_with_refusals(
 
 
 def test_a_rate_without_details_has_the_notes_of_its_result() -> None:
-    result = make_result(cautions=("c",), lookalikes=LOOKALIKES)
-    caution, note = notes_of(make_rate(result, n=5, details=Details()))
-    assert caution == "c"
-    assert note.startswith("9 of the first 40 prompts without a seed look like rewrites of others")
+    result = make_result(cautions=("c",), notes=("n",))
+    assert [*notes_of(make_rate(result, n=5, details=Details()))] == ["c", "n"]
 
 
 def test_a_note_stands_behind_the_results_it_is_about() -> None:
