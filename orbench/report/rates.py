@@ -74,10 +74,12 @@ def rates_of(result: Result) -> Iterator[Rate]:
         yield from with_shares(refusal_rate(result, part, subset), part)
 
 
-def rate(result: Result, verdicts: Verdicts, subset: Subset) -> Rate:
-    """Return the refusal rate that verdicts give."""
+def rate(
+    result: Result, verdicts: Verdicts, subset: Subset, counted: Counted = Counted.REFUSED
+) -> Rate:
+    """Return the rate that verdicts give, of refusals or of what else is counted."""
     unscored = with_unscored(verdicts) if result.unscored_known else None
-    return Rate(result, subset, Counted.REFUSED, verdicts, mean(verdicts), unscored)
+    return Rate(result, subset, counted, verdicts, mean(verdicts), unscored)
 
 
 def refusal_rate(result: Result, responses: Responses, subset: Subset) -> Rate:
@@ -99,7 +101,7 @@ def with_shares(whole: Rate, responses: Responses) -> Iterator[Rate]:
         values[counted] = np.isin(responses.graded, classes)
     for counted, of_class in values.items():
         share = whole.verdicts._replace(refused=np.where(responses.scored, of_class, np.nan))
-        yield Rate(whole.result, whole.subset, counted, share, mean(share), with_unscored(share))
+        yield rate(whole.result, share, whole.subset, counted)
 
 
 def _details(responses: Responses) -> Details:

@@ -140,7 +140,7 @@ def test_shares_of_graded_classes_stand_after_each_rate() -> None:
     assert " ".join(shares[9:18]) == "33 17 17 0 25 25 17 42 50"
     assert " ".join(shares[18:27]) == "0 0 0 0 50 50 0 50 0"
     assert " ".join(shares[27:]) == "67 33 33 0 0 0 33 33 100"
-    assert [one.with_unscored is None for one in found[:3]] == [True, False, False]
+    assert [one.with_unscored is None for one in found[:3]] == [True] * 3
 
 
 def test_the_rates_of_several_results_are_found_by_side_and_kind() -> None:

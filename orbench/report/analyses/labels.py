@@ -22,15 +22,15 @@ from orbench.report.measures import (
     Analysis,
     Associated,
     Association,
-    Counted,
     Kind,
     Rate,
     Subset,
 )
+from orbench.report.rates import rate
 from orbench.report.results import Result, Results
 from orbench.report.standings import Board
 from orbench.stats.association import auc
-from orbench.stats.core import Array, mean
+from orbench.stats.core import Array
 
 MOST_SCORES = 5  # with more, the curve has that many bins of equal width
 # Of scores with the label of a prompt's side. Agreed: all of a panel, or most people.
@@ -92,7 +92,7 @@ def _rate(result: Result, labels: Labels, chosen: Array, kind: Kind, value: str)
     """Return the rate of some responses, with the weights of their prompts."""
     responses = result.responses.where(chosen)
     verdicts = responses.verdicts()._replace(weight=labels.weight[responses.prompt])
-    return Rate(result, Subset(kind, value), Counted.REFUSED, verdicts, mean(verdicts))
+    return rate(result, verdicts, Subset(kind, value))
 
 
 def _binned(scores: Array) -> Array:
