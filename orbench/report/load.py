@@ -68,10 +68,6 @@ def load_results(sources: Sequence[Source], texts: bool = False) -> tuple[list[R
         for source in shown:
             results += _results_in(source, known, texts)
     results = with_distinct_names(results)
-    paths = [source.path.resolve() for source in sources]
-    for path in paths:
-        if paths.count(path) > 1:
-            raise UserError(f"{path} is given twice")
     return results, {id_: prompt.text for id_, prompt in known.prompts.items()}
 
 
