@@ -10,7 +10,6 @@ from typing import TypeVar
 import numpy as np
 
 from orbench.base.messages import progress_bar
-from orbench.base.words import SIDES
 from orbench.report.measures import (
     FEW_PROMPTS,
     Analysis,
@@ -26,12 +25,14 @@ from orbench.report.measures import (
     Rates,
 )
 from orbench.report.rates import on_side, refusals
-from orbench.report.results import BOTH, SAFE
+from orbench.report.results import SAFE
 from orbench.stats.association import holm
 from orbench.stats.core import ALPHA, difference, worst_case_p
 from orbench.stats.labels import ByLabels, corrected_difference
 
 T = TypeVar("T", Comparison, Association)
+# What rates of two models have in common that are compared.
+_common = attrgetter("side", "result.judge_any_version")
 
 
 def corrected(tests: Sequence[T]) -> Iterator[T]:
@@ -107,15 +108,10 @@ def pairs_of_models(rates: Iterable[Rate]) -> Iterator[Pair]:
 
     The order is the same after each run: by side, then by model, a baseline last.
     """
-    ordered = sorted(
-        rates,
-        key=attrgetter("result.is_baseline", "result.model", "result.settings"),
-    )
-    for side in (*SIDES.values(), BOTH):
-        for a, b in combinations(on_side(side, ordered), 2):
-            same_judge = a.result.judge_any_version == b.result.judge_any_version
-            if same_judge and a.result.label != b.result.label:
-                yield a, b
+    place = attrgetter("side.name", "result.is_baseline", "result.model", "result.settings")
+    for a, b in combinations(sorted(rates, key=place), 2):
+        if _common(a) == _common(b) and a.result.label != b.result.label:
+            yield a, b
 
 
 def with_margin(comparisons: Comparisons, margin: float) -> Iterator[Comparison]:
