@@ -156,9 +156,11 @@ Results = Sequence[Result]
 def merged(results: Results) -> Result:
     """Return the results of a model as one, for what is measured across them."""
     sets = dict.fromkeys(result.prompts for result in results)
+    doubt = max(result.doubt for result in results)  # of either side
     columns = zip(*[vars(result.responses).values() for result in results], strict=True)
     responses = Responses(*map(np.concatenate, columns))
-    return replace(results[0], side=BOTH, prompts=", ".join(sets), responses=responses)
+    names = ", ".join(sets)
+    return replace(results[0], side=BOTH, prompts=names, doubt=doubt, responses=responses)
 
 
 def named(model: str, settings: str) -> str:

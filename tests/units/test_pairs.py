@@ -134,7 +134,6 @@ def test_all_pairs_are_a_family_and_the_categories_another_one() -> None:
     [
         ("0*5+1*5 & 1*10; 0*3+1*7 & 1*10", 2),
         ("01 judge=x & 11 judge=x; 01 judge=y & 11 judge=y", 0),
-        ("01 judge=unknown_judge & 11 judge=unknown_judge; 01 judge=unknown_judge & 11", 0),
         ("01 & 11; 01 prompt=yz & 11", 0),
     ],
 )
@@ -142,5 +141,6 @@ def test_models_are_compared_on_pairs_in_common_by_one_judge(board: str, count: 
     assert len(pairs(read_board(board)).comparisons) == count
 
 
-def test_models_with_an_unknown_judge_are_not_compared() -> None:
-    assert not pairs(read_board("01 & 11; 00 & 11", judge="unknown judge")).comparisons
+@pytest.mark.parametrize("board", ["01 doubt=d & 11; 00 & 11", "01 & 11; 00 & 11 doubt=d"])
+def test_results_in_doubt_are_not_compared(board: str) -> None:
+    assert not pairs(read_board(board)).comparisons

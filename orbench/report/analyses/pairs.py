@@ -11,7 +11,6 @@ from pandas import Series  # type: ignore[import-untyped]
 
 from orbench.base.grouping import grouped
 from orbench.base.words import UNCATEGORIZED
-from orbench.report.about import UNKNOWN_JUDGE
 from orbench.report.analyses.tiers import results_on, scales
 from orbench.report.compare import tested
 from orbench.report.measures import Analysis, Compared, Counted, Kind, Pair, Rate, Subset
@@ -22,15 +21,17 @@ from orbench.stats.core import mean
 
 def pairs(board: Board) -> Analysis:
     """Return the rates of what may happen to a pair, and each two models compared by how often the
-    seed is refused and the rewrite answered. Both are given for all pairs and by category.
+    seed is refused and the rewrite answered, without results in doubt. Both are given for all
+    pairs and by category.
     """
     rates = []
     rivals: list[Pair] = []
     for step in _steps(board):
         rates += step
-        groups = grouped(step, attrgetter("counted", "subset", "result.judge"))
-        for (counted, _, judge), group in groups.items():
-            if counted is Counted.HIGHER_REFUSED and judge != UNKNOWN_JUDGE:
+        sound = [rate for rate in step if not rate.result.doubt]
+        groups = grouped(sound, attrgetter("counted", "subset", "result.judge"))
+        for (counted, *_), group in groups.items():
+            if counted is Counted.HIGHER_REFUSED:
                 rivals += combinations(group, 2)
     families = grouped(rivals, lambda pair: pair[0].subset.category == "")
     tests = [tested(Compared.PAIRS, family) for family in families.values()]
