@@ -440,15 +440,15 @@ def write_report(args: Namespace, checked: Sequence[str]) -> int:
     checked: the files that --fail_if is about. Raises UserError.
     """
     from orbench.report.build import report
-    from orbench.report.write import Options
 
     folder = args.output_dir
     labels = [Path(word) for word in args.labels if word.endswith(".csv")]
     for path in sorted((folder / args.votes).rglob("*.csv")):
         if not path.match(f"*{FAILED}"):
             labels.append(path)
-    options = Options(
-        given={side: [str(folder / side)] for side in GIVEN if (folder / side).is_dir()},
+    options = flags.Parser(None, "plot_results").parse_args([])
+    vars(options).update(
+        {side: [str(folder / side)] for side in GIVEN if (folder / side).is_dir()},
         output_dir=folder,
         command=args.command,
         toxicity=labels,

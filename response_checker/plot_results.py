@@ -39,17 +39,17 @@ import orbench  # noqa: F401 - first: from here on Ctrl-C ends a script in one l
 # isort: split
 
 from orbench.base.messages import run_script
-from orbench.base.words import GIVEN, Words
+from orbench.base.words import Words
 from orbench.stages.flags import Parser
 
 
 def main(argv: Words) -> int:
-    flags = vars(Parser(__doc__, "plot_results", "gate").parse_args(argv))
-    given = {side: flags.pop(side) for side in GIVEN}
+    options = Parser(__doc__, "plot_results", "gate").parse_args(argv)
+    options.gated = []
+    options.tells = "results.csv"
     from orbench.report.build import report
-    from orbench.report.write import Options
 
-    return report(Options(given, **flags))
+    return report(options)
 
 
 if __name__ == "__main__":

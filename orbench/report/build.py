@@ -1,9 +1,10 @@
 """Builds the report that response_checker/plot_results.py describes."""
 
+from argparse import Namespace
 from collections.abc import Sequence
-from itertools import chain
 
 from orbench.base.messages import UserError, say, tell
+from orbench.base.words import GIVEN
 from orbench.report import finding, gate
 from orbench.report.analyses.drift import drift
 from orbench.report.analyses.labels import labels_of, toxicity
@@ -19,10 +20,10 @@ from orbench.report.ranking import ranking
 from orbench.report.rates import overall, rates
 from orbench.report.results import Source
 from orbench.report.standings import Report
-from orbench.report.write import Options, write
+from orbench.report.write import write
 
 
-def report(options: Options) -> int:
+def report(options: Namespace) -> int:
     """Write the report and return the exit status that the gates ask for. Raises OSError and
     UserError.
     """
@@ -38,8 +39,9 @@ def report(options: Options) -> int:
     gates = [*options.fail_if, *options.require]
     results = gate.check(gates, overall(made.rates), options.gated)
     if gates and not options.gated:
-        for text in chain(*options.given.values()):
-            results += gate.without_results(text)
+        for side in GIVEN:
+            for text in getattr(options, side):
+                results += gate.without_results(text)
     if results:
         gate.write(decided, results)
     if options.junit:
@@ -48,11 +50,11 @@ def report(options: Options) -> int:
     return gate.report(results)
 
 
-def find_sources(options: Options) -> list[Source]:
+def find_sources(options: Namespace) -> list[Source]:
     """Return the files to report on. Raises UserError."""
     sources = []
-    for side, texts in options.given.items():
-        for text in texts:
+    for side in GIVEN:
+        for text in getattr(options, side):
             sources += sources_of(text, side)
     if options.baseline:
         sources = gate.with_baseline(options.baseline, sources)
@@ -65,7 +67,7 @@ def find_sources(options: Options) -> list[Source]:
     return sources
 
 
-def build(sources: Sequence[Source], options: Options) -> Report:
+def build(sources: Sequence[Source], options: Namespace) -> Report:
     """Return all that the report shows. Raises UserError."""
     with_texts = options.html and not options.no_responses
     results, prompts = load_results(sources, with_texts)

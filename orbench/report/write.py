@@ -1,13 +1,17 @@
-"""Writes a report: tables first, so that the figures are safe before anything is drawn."""
+"""Writes a report: tables first, so that the figures are safe before anything is drawn.
 
+Options are the flags of plot_results.py with two more: `gated`, the files that the gates are about
+(none: all), and `tells`, the file that stdout names.
+"""
+
+from argparse import Namespace
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from orbench.base.messages import progress_bar, say
 from orbench.base.records import read_record, write_record
-from orbench.base.tables import Paths, check_outputs, make_folder, sha256_of, write_bytes
+from orbench.base.tables import check_outputs, make_folder, sha256_of, write_bytes
 from orbench.base.words import Lines, Words
 from orbench.report import sentences
 from orbench.report.measures import Counted
@@ -33,43 +37,13 @@ TABLES = (  # that every report has
 )
 
 
-@dataclass(frozen=True)
-class Options:
-    """What to report on, what to check, and what is written where: the flags of plot_results.py."""
-
-    given: dict[str, list[str]]  # files and folders by side, see `sources_of`
-    output_dir: Path
-    command: Words  # for the run record
-    toxicity: Paths = ()  # files with labels of the prompts
-    baseline: str | None = None  # a model, or a folder of earlier results
-    with_published: bool = False
-    pairs: bool = False
-    margin: float = 0.0  # in points, within which two models count as equivalent; 0: none do
-    fail_if: Words = ()  # gates
-    require: Words = ()  # gates, too
-    junit: Path | None = None  # what gates say, as test cases
-    gated: Words = ()  # the files that the gates are about; none: all
-    table: bool = False  # without pictures
-    formats: Words = ("pdf",)  # of pictures
-    html: bool = False
-    no_responses: bool = False  # nor prompts, on the page
-    tells: str = "results.csv"  # the file that stdout names
-    export: str = ""  # hub: also evaluation results for the Hub
-    link: str = ""  # to the results, for the Hub
-
-    @property
-    def results(self) -> Path:
-        """Return the main CSV."""
-        return self.output_dir / "results.csv"
-
-
-def write(made: Report, sources: Sequence[Source], options: Options) -> None:
+def write(made: Report, sources: Sequence[Source], options: Namespace) -> None:
     """Write a report, and remove what the last one wrote and this one does not.
 
     Raises OSError, and UserError if an output is an input.
     """
     folder = options.output_dir
-    table = options.results
+    table = folder / "results.csv"
     page = table.with_suffix(".html")
     files = [folder / name for name in TABLES]
     inputs = [source.path for source in sources]
@@ -100,7 +74,7 @@ def write(made: Report, sources: Sequence[Source], options: Options) -> None:
     _finish(sources, options, names)
 
 
-def _terminal_lines(made: Report, lines: Words, options: Options) -> Lines:
+def _terminal_lines(made: Report, lines: Words, options: Namespace) -> Lines:
     """Yield what the terminal shows before the finding: this run's models, and the first ones."""
     board = sorted(made.board, key=lambda one: one.sides[0].result.file not in options.gated)
     rates = overall(made.rates)
@@ -116,7 +90,7 @@ def _terminal_lines(made: Report, lines: Words, options: Options) -> Lines:
     yield from sentences.comparison_lines(made.of_models())
 
 
-def _write_pictures(drawn: Sequence[Picture], options: Options) -> Iterator[Path]:
+def _write_pictures(drawn: Sequence[Picture], options: Namespace) -> Iterator[Path]:
     """Write the pictures in each of the formats and yield the files."""
     # A report of tables needs no matplotlib.
     from orbench.report.pictures.files import as_file, write_font
@@ -138,14 +112,15 @@ def _write_pictures(drawn: Sequence[Picture], options: Options) -> Iterator[Path
                     yield path
 
 
-def _finish(sources: Sequence[Source], options: Options, names: Words) -> None:
+def _finish(sources: Sequence[Source], options: Namespace, names: Words) -> None:
     """Remove what the last report wrote and this one did not, and write the run record."""
     folder = options.output_dir
     inputs = [{"path": str(path)} for path in options.toxicity]
     inputs += [{"path": str(source.path), "model": source.model} for source in sources]
     for entry in inputs:
         entry["sha256"] = sha256_of(Path(entry["path"]))
-    before = read_record(options.results).get("files", [])
+    table = folder / "results.csv"
+    before = read_record(table).get("files", [])
     facts = {"inputs": inputs, "files": names}
     own_folders = (folder, folder / FIGURES, folder / EXPORTED)
     for name in before:
@@ -153,4 +128,4 @@ def _finish(sources: Sequence[Source], options: Options, names: Words) -> None:
         if name not in names and path.parent in own_folders and path.is_file():
             path.unlink()
     # After the removals: if one fails, the next report finds what is left in the old record.
-    write_record(options.results, "plot_results", options.command, facts)
+    write_record(table, "plot_results", options.command, facts)

@@ -1,10 +1,11 @@
 """Result files of stage 5, and options of a report of them."""
 
 import json
+from argparse import Namespace
 from pathlib import Path
 from typing import Any
 
-from orbench.report.write import Options
+from orbench.stages.flags import Parser
 from tests.results import ANSWER, DIRECT, numbered, written
 
 N = 40
@@ -27,10 +28,15 @@ def model(
 
 def options(
     folder: Path, *safe: Path | str, toxic: tuple[Path | str, ...] = (), **about: Any
-) -> Options:
+) -> Namespace:
     """Options of a report of tables."""
-    given = {"over_refusal": list(map(str, safe)), "toxic": list(map(str, toxic))}
-    return Options(given, folder / "results", ["plot_results.py"], table=True, **about)
+    given: Namespace = Parser(None, "plot_results", "gate").parse_args(["--table"])
+    given.over_refusal = list(map(str, safe))
+    given.toxic = list(map(str, toxic))
+    given.output_dir = folder / "results"
+    given.command = ["plot_results.py"]
+    vars(given).update({"gated": [], "tells": "results.csv"} | about)
+    return given
 
 
 def add_to_record(path: Path, **entries: Any) -> None:

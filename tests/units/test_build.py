@@ -2,6 +2,7 @@
 
 import json
 import re
+from argparse import Namespace
 from dataclasses import replace
 from pathlib import Path
 
@@ -11,18 +12,17 @@ from orbench.base.messages import UserError
 from orbench.report.build import build, find_sources, report
 from orbench.report.published import is_on_or_bench
 from orbench.report.standings import Report, Standing
-from orbench.report.write import Options
 from orbench.stats.intervals import wilson
 from tests.conftest import write_csv
 from tests.results import lost, make_standing, numbered
 from tests.units.reported import TIERS, N, add_to_record, model, options
 
 
-def built(given: Options) -> Report:
+def built(given: Namespace) -> Report:
     return build(find_sources(given), given)
 
 
-def gated(capsys: pytest.CaptureFixture[str], given: Options) -> str:
+def gated(capsys: pytest.CaptureFixture[str], given: Namespace) -> str:
     """The exit status, and the lines of gates without their beginning."""
     status = report(given)
     lines = capsys.readouterr().err.splitlines()
@@ -71,7 +71,7 @@ def test_published_models_stand_with_results_on_their_prompts(
 # -- the door --------------------------------------------------------------------------------------
 
 
-def baselines(given: Options) -> list[str]:
+def baselines(given: Namespace) -> list[str]:
     """The sides of the sources, with a star for a baseline."""
     return [f"{one.side}{'*' * one.baseline}" for one in find_sources(given)]
 
@@ -109,7 +109,7 @@ def test_a_baseline_is_a_folder_whose_results_are_not_given_anyway(tmp_path: Pat
     one = options(tmp_path, baseline=f"maker/b (low)={folder}")
     assert baselines(one) == ["toxic*"]
     other.unlink()
-    given.given["toxic"].append(f"{folder}/toxic")
+    given.toxic.append(f"{folder}/toxic")
     with pytest.raises(UserError, match="is neither a model"):
         find_sources(given)
 
@@ -143,8 +143,10 @@ def test_a_model_is_held_against_each_baseline(
         "worse (over_refusal): met; against maker/o (baseline), 2 prompts in one run only: "
         "+0.0 points over all"
     )
-    assert report(replace(given, fail_if=["worse", "over_refusal > 60"])) == 4
-    assert report(replace(given, fail_if=["over_refusal > 60"])) == 0
+    given.fail_if = ["worse", "over_refusal > 60"]
+    assert report(given) == 4
+    given.fail_if = ["over_refusal > 60"]
+    assert report(given) == 0
 
 
 def test_a_model_without_any_result_is_undecided(
@@ -160,7 +162,8 @@ def test_a_model_without_any_result_is_undecided(
     assert found.endswith(f"; {folder}/b_failed.csv: all gates: undecided; no row has a result")
     files = sorted(folder.glob("*.csv"))
     assert gated(capsys, options(tmp_path, *files, fail_if=["over_refusal > 12"])) == found
-    assert gated(capsys, replace(given, gated=[str(good)])).startswith("0 over_refusal > 12: met")
+    given.gated = [str(good)]
+    assert gated(capsys, given).startswith("0 over_refusal > 12: met")
 
 
 def test_what_gates_say_is_written_for_programs_and_never_stays(tmp_path: Path) -> None:
@@ -175,8 +178,9 @@ def test_what_gates_say_is_written_for_programs_and_never_stays(tmp_path: Path) 
     about = {"gate": "over_refusal > 12", "model": "maker/a"}
     assert limit == about | {"status": "not met", "reasons": []}
     assert (other["status"], other["reasons"]) == ("undecided", ["not measured"])
+    given.over_refusal = ["none="]
     with pytest.raises(UserError):
-        report(replace(given, given={"over_refusal": ["none="]}))
+        report(given)
     assert not file.exists()
 
 

@@ -11,11 +11,11 @@ from orbench.report.build import report
 from orbench.report.compare import compare
 from orbench.report.rates import overall, rates
 from orbench.report.results import Result
-from orbench.report.write import Options
 from orbench.stats.core import Array
 from tests.conftest import read_csv, write_csv
 from tests.results import ANSWER, DIRECT, lost, numbered, written
 from tests.units.read_results import cells_of, read_result
+from tests.units.reported import options
 
 N = 60
 JUDGES = ("gpt4", "guard")
@@ -57,9 +57,7 @@ def test_judges_agreed_labels_and_unscored_rows_multiply(
             paths.append(str(path))
     rows = [[text, str(place >= labeled)] for place, text in enumerate(numbered(N + 2))]
     labels = [write_csv(tmp_path / "labels.csv", ("prompt", "is_toxic"), rows)]
-    given = {"over_refusal": paths}
-    options = Options(given, tmp_path / "results", [], labels[: bool(labeled)], table=True)
-    report(options)
+    report(options(tmp_path, *paths, toxicity=labels[: bool(labeled)]))
     found = read_csv(tmp_path / "results/comparison.csv")
     assert [row["stands_in"] for row in found] == [expected] * judges
 

@@ -23,7 +23,7 @@ def run(folder: Path, *safe: Path | str, **about: Any) -> Path:
     """Write a report and return its folder; see `options`."""
     given = options(folder, *safe, **about)
     assert report(given) == 0
-    return given.output_dir
+    return folder / "results"
 
 
 def names_in(folder: Path) -> list[str]:
