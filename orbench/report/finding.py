@@ -67,7 +67,7 @@ def _sentences(models: Board, compared: Comparisons) -> Lines:
     measured = ranked or models
     if len(ranked) > 1:
         yield from _compared(ranked, compared)
-    elif len(measured) == 1 and not measured[0].doubts:
+    elif len(measured) == 1 and not measured[0].result.doubt:
         yield _rates(measured[0])
     else:
         yield "No finding"

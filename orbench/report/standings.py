@@ -104,11 +104,6 @@ class Standing:
         return not self.why
 
     @property
-    def doubts(self) -> Words:
-        """Return why it is neither ranked nor compared."""
-        return [result.doubt for result in self.results if result.doubt]
-
-    @property
     def why(self) -> list[str]:
         """Return why it is not ranked."""
         reasons: list[str] = []

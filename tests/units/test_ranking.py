@@ -107,7 +107,7 @@ def test_the_best_stands_first_and_what_is_not_ranked_last_with_the_reasons(
 ) -> None:
     rows = board(text)
     assert " ".join(f"{one.result.label}-{'; '.join(one.why)}" for one in rows) == order
-    assert [one.result.label for one in rows if one.doubts] == ["a"] * ("doubt" in text)
+    assert [one.result.label for one in rows if one.result.doubt] == ["a"] * ("doubt" in text)
 
 
 def test_rates_follow_the_order_of_the_board() -> None:

@@ -47,10 +47,9 @@ def tiers(board: Board) -> Analysis:
                 if len(part.prompt):
                     whole = refusal_rate(result, part, Subset(Kind.TIER, tier))
                     rates[result.number, tier] = [*with_shares(whole, part)]
-        sound = [standing for standing in scale.standings if not standing.doubts]
         for side in scale.sides:
-            for model in results_on(side, sound):
-                if model.responses.tier.any():
+            for model in results_on(side, scale.standings):
+                if model.responses.tier.any() and not model.doubt:
                     trends.append(_trend(model, scale.tiers))
     return Analysis([*chain(*rates.values())], associations=[*corrected(trends)])
 
