@@ -259,7 +259,7 @@ def test_a_bar_is_split_by_class_and_by_who_refused() -> None:
 def test_names_in_svg_are_text() -> None:
     given = models('<b>&" 9/30 20/30, c 9/30 20/30')
     for picture in drawn(given).values():
-        markup = svg(picture.wide, 13)
+        markup = svg(picture.wide)
         assert "<b>" not in markup and "style=" not in markup
         assert not re.search(r"nan|inf|None", markup)
     assert category_tables(report_of(given))

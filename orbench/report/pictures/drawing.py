@@ -4,13 +4,12 @@ All lengths are in ems, the size of the type; y grows downwards. `files` writes 
 PNG.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from html import escape
 from textwrap import wrap
 from typing import NamedTuple
 
 from orbench.base.grouping import grouped
-from orbench.base.words import Words
 
 # What a color stands for. Orange and blue are told apart by everybody (M. Okabe and K. Ito, Color
 # Universal Design, 2008). In dark mode the page's style replaces each one.
@@ -36,6 +35,8 @@ COLORS = {
     "gateway": "#1b1b1b",
     "unknown": "#c98200",
 }
+EM = 8.0  # points, the size of the type in files
+UNITS = 13  # of an SVG in an em: pixels of the page
 WIDE = 62.1  # 6.9 inches, two columns of a paper, in type of 8 points
 NARROW = 29.7  # 3.3 inches, one column; a phone
 LINE = 1.25  # the height of a line of text
@@ -114,7 +115,7 @@ class Drawing(NamedTuple):
         """Return the texts, which lie above all shapes."""
         return [item for item in self.items if isinstance(item, Text) and item.text]
 
-    def above(self, notes: Words) -> "Drawing":
+    def above(self, notes: Iterable[str]) -> "Drawing":
         """Return the drawing with notes below it."""
         items = [*self.items]
         height = self.height
@@ -133,64 +134,63 @@ def width_of(text: str) -> float:
 def fitted(text: str, width: float) -> str:
     """Return a text that is no wider, shortened in the middle: names differ at their ends."""
     shown = text
-    while width_of(shown) > width and len(text) > 2:
-        middle = len(text) // 2
-        text = text[:middle] + text[middle + 1 :]
-        shown = f"{text[:middle]}…{text[middle:]}"
+    kept = len(text) // 2
+    while width_of(shown) > width and kept > 1:
+        kept -= 1
+        shown = f"{text[:kept]}…{text[-kept:]}"
     return shown
 
 
 # -- SVG -------------------------------------------------------------------------------------------
 
 
-def svg(drawing: Drawing, em: float) -> str:
-    """Return the SVG. em: the size of the type, in points. On a page, its style says how wide."""
-    width = _number(drawing.width * em)
-    height = _number(drawing.height * em)
+def svg(drawing: Drawing) -> str:
+    """Return the SVG, as wide as other files. On a page, its style says how wide."""
+    size = f"{_units(drawing.width)} {_units(drawing.height)}"
     about = 'aria-hidden="true"'
     if drawing.title:
         about = f'role="group" aria-label="{escape(drawing.title)}"'
-    shapes = [_path(style, like, em) for style, like in drawing.shapes.items()]
-    texts = [_text(text, em) for text in drawing.texts]
-    names = [_name(name, em) for name in drawing.items if isinstance(name, Name)]
+    shapes = [_path(style, like) for style, like in drawing.shapes.items()]
+    texts = [_text(text) for text in drawing.texts]
+    names = [_name(name) for name in drawing.items if isinstance(name, Name)]
     return (
-        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}" {about} '
-        f'width="{width}pt" height="{height}pt" font-size="{em:g}" '
+        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {size}" {about} '
+        f'width="{drawing.width * EM:.1f}pt" height="{drawing.height * EM:.1f}pt" '
+        f'font-size="{UNITS}" '
         'font-family="system-ui, Liberation Sans, DejaVu Sans, sans-serif">'
         f"{''.join([*shapes, *texts, *names])}</svg>"
     )
 
 
-def _path(style: Shape, shapes: Sequence[Shape], em: float) -> str:
+def _path(style: Shape, shapes: Sequence[Shape]) -> str:
     """Return shapes that look alike as one element."""
     between, after, cap = ("h0M", "h0", "round") if isinstance(style, Dots) else ("L", "", "butt")
     path = ""
     for shape in shapes:
-        places = [f"{_number(x * em)} {_number(y * em)}" for x, y in shape.points]
+        places = [f"{_units(x)} {_units(y)}" for x, y in shape.points]
         path += f"M{between.join(places)}{after}"
     return (
         f'<path d="{path}" fill="none" stroke="{COLORS[style.color]}" '
-        f'stroke-width="{_number(style.width * em)}" stroke-linecap="{cap}"/>'
+        f'stroke-width="{_units(style.width)}" stroke-linecap="{cap}"/>'
     )
 
 
-def _text(text: Text, em: float) -> str:
+def _text(text: Text) -> str:
     return (
-        f'<text x="{_number(text.x * em)}" y="{_number(text.y * em)}" fill="{COLORS[text.color]}" '
+        f'<text x="{_units(text.x)}" y="{_units(text.y)}" fill="{COLORS[text.color]}" '
         f'text-anchor="{text.anchor}">{escape(text.text)}</text>'
     )
 
 
-def _name(name: Name, em: float) -> str:
+def _name(name: Name) -> str:
     """Return a group that shows a name above all else."""
     mark = Dots([(name.x, name.y)], "ink", 1.4)
     shown = Text(name.x + 1, name.y - 0.8, name.text)
-    words = escape(name.words)
     return (
-        f'<g class="one" tabindex="0" role="img" aria-label="{words}"><title>{words}</title>'
-        f"{_path(mark, [mark], em)}{_text(shown, em)}</g>"
+        f'<g class="one" tabindex="0" role="img"><title>{escape(name.words)}</title>'
+        f"{_path(mark, [mark])}{_text(shown)}</g>"
     )
 
 
-def _number(length: float) -> str:
-    return f"{length:.1f}".removesuffix(".0")
+def _units(length: float) -> str:
+    return f"{UNITS * length:.1f}".removesuffix(".0")

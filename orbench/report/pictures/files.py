@@ -3,7 +3,7 @@
 from io import BytesIO
 from math import nan
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 from warnings import catch_warnings, filterwarnings
 
 import matplotlib as mpl
@@ -13,17 +13,10 @@ from matplotlib.font_manager import findfont
 from matplotlib.lines import Line2D
 from matplotlib.transforms import Affine2D
 
-from orbench.report.pictures.drawing import (
-    COLORS,
-    Dots,
-    Drawing,
-    svg,
-)
+from orbench.report.pictures.drawing import COLORS, EM, Dots, Drawing, svg
 
 FONT = "DejaVu Sans"
-EM = 8.0  # points, the size of the type
 BREAK = (nan, nan)  # between lines
-DATES = {"pdf": "CreationDate", "png": "Date"}  # as files name theirs
 STYLE: dict[Any, Any] = {
     "figure.dpi": 300,
     "font.family": FONT,
@@ -31,11 +24,7 @@ STYLE: dict[Any, Any] = {
     "pdf.fonttype": 42,  # publishers reject Type 3 fonts
     "text.parse_math": False,  # a model may be called a$b$c
 }
-ALIGNED: dict[str, Literal["left", "center", "right"]] = {
-    "start": "left",
-    "middle": "center",
-    "end": "right",
-}
+ALIGNED = {"start": "left", "middle": "center", "end": "right"}
 
 
 def write_font(path: Path, text: str) -> str:
@@ -57,11 +46,11 @@ def write_font(path: Path, text: str) -> str:
 def as_file(drawing: Drawing, kind: str, font: Path | None = None) -> bytes:
     """Return a drawing as svg, pdf or png; the same bytes in each run. font: a file."""
     if kind == "svg":
-        return svg(drawing, EM).encode()
+        return svg(drawing).encode()
     file = BytesIO()
     with mpl.rc_context(STYLE), catch_warnings():
         filterwarnings("ignore", "Glyph .* missing")  # write_font says which
-        figure(drawing, font).savefig(file, format=kind, metadata={DATES[kind]: None})
+        figure(drawing, font).savefig(file, format=kind, metadata={"CreationDate": None})
     return file.getvalue()
 
 
@@ -69,24 +58,15 @@ def figure(drawing: Drawing, font: Path | None = None) -> Figure:
     """Return a drawing as a figure."""
     made = Figure((drawing.width * EM / 72, drawing.height * EM / 72))
     in_ems = Affine2D().scale(1 / drawing.width, -1 / drawing.height).translate(0, 1)
-    in_points = in_ems + made.transFigure
+    placed: Any = {"transform": in_ems + made.transFigure}
     for style, shapes in drawing.shapes.items():
-        look: dict[str, Any] = {"lw": style.width * EM}
-        if isinstance(style, Dots):
-            look = {"ls": "", "marker": "o", "ms": style.width * EM, "mew": 0}
         points = [point for shape in shapes for point in (*shape.points, BREAK)]
         x, y = zip(*points, strict=True)
-        line = Line2D(x, y, color=COLORS[style.color], transform=in_points, **look)
-        made.add_artist(line)
+        size = style.width * EM
+        line, mark = ("", "o") if isinstance(style, Dots) else ("-", "")
+        look: Any = {"color": COLORS[style.color], "ls": line, "marker": mark}
+        made.add_artist(Line2D(x, y, lw=size, ms=size, mew=0, **look, **placed))
     for text in drawing.texts:
-        made.text(
-            text.x,
-            text.y,
-            text.text,
-            ha=ALIGNED[text.anchor],
-            size=EM,
-            color=COLORS[text.color],
-            transform=in_points,
-            font=font,
-        )
+        look = {"color": COLORS[text.color], "ha": ALIGNED[text.anchor], "font": font}
+        made.text(text.x, text.y, text.text, size=EM, **look, **placed)
     return made
