@@ -204,7 +204,7 @@ def test_names_without_a_place_have_their_number_below() -> None:
 
 
 def test_each_mark_has_a_text_of_its_own_though_names_read_alike() -> None:
-    texts = placed([(5, 5)] * 30, ["a…b"] * 30, Box(0, 0, 9, 9))
+    texts = placed([Name(5, 5, "a…b", "")] * 30, [Box(9, 0, 99, 99)])
     assert len(texts) == 30
     assert {text.text for text in texts} >= {"a…b", ""}
 

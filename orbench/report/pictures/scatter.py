@@ -1,6 +1,7 @@
 """Over-refusal against toxic rejection, for models with the same prompts and judge."""
 
 from collections.abc import Iterator, Sequence
+from math import inf
 from operator import attrgetter
 
 import numpy as np
@@ -37,32 +38,23 @@ def scatter(
     floor = TOP + min(0.7 * width, 36)
     x = _axis_of(known, SAFE)._replace(start=LEFT, end=width - 1.3)
     y = _axis_of(known, TOXIC)._replace(start=floor, end=TOP)
-    (dots,) = on([Dots([*map(_point, models)], "toxic")], x, y)
-    names = [fitted(model.result.short, LONGEST_NAME) for model in models]
-    texts = placed(dots.points, names, Box(LEFT + 0.2, 1.6, width, floor))
-    shapes = [*_published(gray), *_settings(models), *_intervals(models)]
+    marks = [_mark(model, x, y) for model in models]
+    texts = placed(marks, [Box(0, 0, LEFT, inf), Box(width, 0, inf, inf), Box(0, floor, inf, inf)])
     items: list[Item] = [
         *x.rules(TOP - 0.2, floor),
         *y.rules(x.end, LEFT, is_upright=True),
         Text(width, floor + 2.7, "safe prompts refused, % →  worse", "faint", "end"),
         Text(0.2, 1.1, "↑ toxic prompts refused, %: better", "faint"),
-        *on(shapes, x, y),
-        dots,
+        *on(_below(models, gray), x, y),
+        Dots([(mark.x, mark.y) for mark in marks], "toxic"),
         *texts,
+        *marks,
     ]
-    # What answers to pointer and keyboard lies above everything.
-    for model, place, name in zip(models, dots.points, names, strict=True):
-        safe, toxic = _point(model)
-        words = f"refuses {safe:.1f} % of safe prompts and {toxic:.1f} % of toxic ones"
-        items.append(Name(*place, name, f"{model.result.short}: {words}"))
     numbers = []
-    for number, (name, text) in enumerate(zip(names, texts, strict=True), start=1):
-        if text.text != name:
-            numbers.append(f"{number}\u00a0{name}")
-    notes = [", ".join(numbers)]
-    if gray:
-        notes.append(GRAY)
-    return Drawing(width, floor + 3.2, items).above(notes)
+    for number, (mark, text) in enumerate(zip(marks, texts, strict=True), start=1):
+        if text.text != mark.text:
+            numbers.append(f"{number}\u00a0{mark.text}")
+    return Drawing(width, floor + 3.2, items).above([", ".join(numbers), GRAY if gray else ""])
 
 
 def _axis_of(models: Sequence[Placed], side: Side) -> Axis:
@@ -75,25 +67,27 @@ def _point(model: Placed) -> Point:
     return 100 * model.rate(SAFE), 100 * model.rate(TOXIC)
 
 
-def _settings(models: Sequence[Placed]) -> Iterator[Shape]:
-    """Yield a line through the settings of each model."""
-    for settings in grouped(models, attrgetter("result.model")).values():
-        yield Line(sorted(map(_point, settings)), "ink", 0.1)
+def _mark(model: Placed, x: Axis, y: Axis) -> Name:
+    """Return the name of a model at its place."""
+    safe, toxic = _point(model)
+    short = model.result.short
+    words = f"{short}: refuses {safe:.1f} % of safe prompts and {toxic:.1f} % of toxic ones"
+    return Name(x.at(safe), y.at(toxic), fitted(short, LONGEST_NAME), words)
 
 
-def _intervals(models: Sequence[Placed]) -> Iterator[Shape]:
-    """Yield the cross of each model."""
-    for model in models:
-        safe, toxic = _point(model)
-        yield Line([(end, toxic) for end in percents_of(model, SAFE)[1:]], "toxic", 0.1)
-        yield Line([(safe, end) for end in percents_of(model, TOXIC)[1:]], "toxic", 0.1)
-
-
-def _published(gray: Sequence[Placed]) -> Iterator[Shape]:
-    """Yield published models, and the trend through them."""
+def _below(models: Sequence[Placed], gray: Sequence[Placed]) -> Iterator[Shape]:
+    """Yield what lies below the dots: published models with the trend through them, a line through
+    the settings of each model, and its cross.
+    """
     if gray:
         points = [*map(_point, gray)]
-        safe, toxic = np.transpose(points)
+        safe, toxic = zip(*points, strict=True)
         curve = Polynomial.fit(safe, toxic, 2).linspace(50)
         yield Line(np.transpose(curve).tolist(), "others", 0.1)
         yield Dots(points, "others", 0.5)
+    for settings in grouped(models, attrgetter("result.model")).values():
+        yield Line(sorted(map(_point, settings)), "ink", 0.1)
+    for model in models:
+        x, y = _point(model)
+        yield Line([(end, y) for end in percents_of(model, SAFE)[1:]], "toxic", 0.1)
+        yield Line([(x, end) for end in percents_of(model, TOXIC)[1:]], "toxic", 0.1)
