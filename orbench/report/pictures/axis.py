@@ -9,8 +9,8 @@ from orbench.report.measures import Rate
 from orbench.report.pictures.drawing import Item, Line, Shape, Text
 from orbench.report.standings import Placed, Published
 
-STEPS = (5, 10, 20, 50)  # between two ticks; an axis has at most five steps
-SHORT = 12  # ems; a shorter axis has three ticks
+STEPS = (5, 10, 20, 50, 100)  # between two ticks; an axis has at most five
+SHORT = 12  # ems; a shorter axis has at most two
 
 
 class Axis(NamedTuple):
@@ -18,17 +18,15 @@ class Axis(NamedTuple):
 
     low: int
     high: int
-    start: float
-    end: float
+    start: float = 0
+    end: float = 1
 
     @property
     def ticks(self) -> range:
         """Return the places of its ticks."""
-        span = self.high - self.low
-        step = next(step for step in STEPS if span <= 5 * step)
-        if abs(self.end - self.start) < SHORT:
-            step = span // 2
-        return range(self.low, self.high + 1, step)
+        most = 2 if abs(self.end - self.start) < SHORT else 5
+        step = next(step for step in STEPS if self.high - self.low <= most * step)
+        return range(step * ceil(self.low / step), self.high + 1, step)
 
     def at(self, percent: float) -> float:
         """Return the place of a rate."""
@@ -58,7 +56,7 @@ def axis_over(percents: Sequence[float]) -> Axis:
     """Return an axis from a ten to a ten that holds these."""
     low = min(10 * floor(min(percents) / 10), 90)
     high = 10 * ceil(max(percents) / 10)
-    return Axis(low, max(high, low + 10), 0, 1)
+    return Axis(low, max(high, low + 10))
 
 
 def percents(rate: Rate) -> list[float]:

@@ -1,6 +1,6 @@
 """The pictures of a report: what each shows, and the section of the page that it stands in."""
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from operator import attrgetter, itemgetter
 from typing import NamedTuple
@@ -10,23 +10,19 @@ import numpy as np
 from orbench.base.grouping import grouped
 from orbench.base.tables import file_name_part
 from orbench.base.words import SIDES, Side
-from orbench.report.categories import CategoryTable, category_tables
 from orbench.report.measures import OVERALL, Compared, Kind, Rate, Rates
 from orbench.report.pictures.axis import Axis, axis_over, on, percents, percents_of
 from orbench.report.pictures.drawing import NARROW, WIDE, Dots, Drawing, Line, Shape
 from orbench.report.pictures.rows import MOST_PANELS, Panel, dot, rows
 from orbench.report.pictures.scatter import scatter
 from orbench.report.published import is_on_or_bench
-from orbench.report.rates import refusals
+from orbench.report.rates import overall, refusals
 from orbench.report.results import SAFE, TOXIC
-from orbench.report.standings import Placed, Report
+from orbench.report.standings import Board, Placed, Report
 
-WHOLE = Axis(0, 100, 0, 100)
-BAR = Axis(0, 100, 1, 21)  # of the leaderboard
-BAR_TICKS = Drawing(22, 1.2, [*BAR.rules(0, -0.2)])
-BAR_ROW = Axis(0, 1, 0.5, 1.5)
+WHOLE = Axis(0, 100, 1, 21)  # where bars of the leaderboard have it
+BAR_TICKS = Drawing(22, 1.2, [*WHOLE.rules(0, -0.2)])
 MOST_PAIRS = 15  # those of six models
-REACHES = (5, 10, 20, 50, 100)  # points from 0 to the ends of an axis of differences
 GAP = 0.4  # percent between parts, whatever their colors
 # By section.
 TITLES = {
@@ -115,15 +111,36 @@ def pictures(report: Report) -> Iterator[Picture]:
 
 def _charts(report: Report) -> Iterator[Chart]:
     for models in grouped(report.board, attrgetter("group")).values():
-        draw = partial(rows, [dumbbell(models)])
-        yield Chart("dumbbell", draw, part=models[0].part)
-    yield from _scatters(report)
-    yield from _shares(report)
+        yield from _of_models(models, report)
+    if not report.board:  # then the published models are the models
+        draw = partial(scatter, report.published, report.published, report.published)
+        yield Chart("scatter", draw)
     yield from _multiples(report)
     yield from _differences(report)
 
 
 # -- models ----------------------------------------------------------------------------------------
+
+
+def _of_models(models: Board, report: Report) -> Iterator[Chart]:
+    """Yield the pictures of models with the same prompts and judge."""
+    part = models[0].part
+    yield Chart("dumbbell", partial(rows, [dumbbell(models)]), part=part)
+    with_both = [model for model in models if model.has_both_sides]
+    if with_both:
+        known = [model for model in report.placed if model.has_both_sides]
+        gray = report.published if is_on_or_bench(models[0]) else []
+        yield Chart("scatter", partial(scatter, with_both, gray, known), part=part)
+    rates = [rate for model in models for rate in model.sides]
+    for side, of_side in grouped(rates, attrgetter("side")).items():
+        shapes: list[Line] = []
+        for row, rate in enumerate(of_side):
+            shapes += _stacked(rate, row, report)
+        colors = {shape.color for shape in shapes}
+        if colors - {"helped", "model"}:  # else the models alone refused, in words
+            panel = Panel([rate.result.short for rate in of_side], shapes, WHOLE)
+            key = {color: words for color, words in PARTS.items() if color in colors}
+            yield Chart("shares", partial(rows, [panel], key=key), side, part)
 
 
 def dumbbell(models: Sequence[Placed]) -> Panel:
@@ -137,60 +154,25 @@ def dumbbell(models: Sequence[Placed]) -> Panel:
 
 def bar_of(model: Placed) -> Drawing:
     """Return the row of one model, without its name and its score."""
-    return Drawing(22, 1, [*on(_both(model, 0), BAR, BAR_ROW)])
+    return Drawing(22, 1, [*on(_both(model, 0.5), WHOLE, Axis(0, 1))])
 
 
-def _both(model: Placed, row: int) -> list[Shape]:
+def _both(model: Placed, row: float) -> list[Shape]:
     """Return the rates of both sides, joined by a bar, or one rate."""
-    shapes: list[Shape] = []
-    ends = []
-    for side in (SAFE, TOXIC):
-        known = percents_of(model, side)
-        ends += [(percent, row) for percent in known[:1]]
-        shapes += dot(known, row, side.name, is_hollow=not side.is_toxic)
-    return [Line(ends, "band", 0.55), *shapes]
+    interval, safe = dot(percents_of(model, SAFE), row, SAFE.name)
+    toxic = dot(percents_of(model, TOXIC), row, TOXIC.name)
+    bar = Line([*safe.points, *toxic[1].points], "band", 0.55)
+    return [bar, interval, safe, Dots(safe.points, "paper", 0.4), *toxic]
 
 
-def _scatters(report: Report) -> Iterator[Chart]:
-    """Yield a scatter for each group of the leaderboard that has models with both rates."""
-    measured = [standing for standing in report.board if standing.has_both_sides]
-    known: list[Placed] = [*measured, *report.published]
-    for models in grouped(measured, attrgetter("group")).values():
-        gray = report.published if is_on_or_bench(models[0]) else []
-        draw = partial(scatter, models, gray, known)
-        yield Chart("scatter", draw, part=models[0].part)
-    if not report.board:  # then the published models are the models
-        yield Chart("scatter", partial(scatter, report.published, report.published, known))
-
-
-def _shares(report: Report) -> Iterator[Chart]:
-    """Yield the shares of graded classes and of who refused, if not the models alone, in words."""
-    parts = {rate: standing.part for standing in report.board for rate in standing.sides}
-    groups = grouped(parts, lambda rate: (rate.side, parts[rate]))
-    for (side, part), rates in groups.items():
-        shapes: list[Shape] = []
-        for row, rate in enumerate(rates):
-            shapes += _stacked(_shares_of(rate, report), row)
-        colors = {shape.color for shape in shapes}
-        if colors - {"helped", "model"}:
-            panel = Panel([rate.result.short for rate in rates], shapes, WHOLE)
-            key = {color: words for color, words in PARTS.items() if color in colors}
-            draw = partial(rows, [panel], key=key)
-            yield Chart("shares", draw, side, part)
-
-
-def _shares_of(rate: Rate, report: Report) -> dict[str, float]:
-    """Return the shares of PARTS."""
-    refused_by = rate.details.refused_by
-    shares = refused_by._asdict() if refused_by else {}
-    graded = {one.counted: one.mean.rate for one in report.shares if one.result is rate.result}
-    if graded:
-        shares.pop("model", None)
-    return shares | graded
-
-
-def _stacked(shares: Mapping[str, float], row: int) -> Iterator[Line]:
+def _stacked(rate: Rate, row: int, report: Report) -> Iterator[Line]:
     """Yield the parts of a bar."""
+    refused_by = rate.details.refused_by
+    shares: dict[str, float] = refused_by._asdict() if refused_by else {}
+    for one in report.shares:
+        if one.result is rate.result:
+            shares[one.counted] = one.mean.rate
+            shares["model"] = 0  # its graded refusals are split
     end = 0.0
     for part in PARTS:
         start, end = end, end + 100 * shares.get(part, 0)
@@ -203,50 +185,41 @@ def _stacked(shares: Mapping[str, float], row: int) -> Iterator[Line]:
 
 def _multiples(report: Report) -> Iterator[Chart]:
     """Yield the rates by category, by tier, by toxicity score, and on several prompt sets."""
-    for table in category_tables(report):
-        shown = _by_median(table)
-        if shown:
-            draw = partial(rows, _panels(shown, "subset.name"))
-            yield Chart("categories", draw, table.side, table.part)
+    categories = refusals(report.rates, Kind.CATEGORY)
+    results = {rate.result for rate in categories}
+    categories += [rate for rate in overall(report.rates) if rate.result in results]
     changes = [one for one in report.comparisons if one.kind is Compared.SETS]
-    same = ("side", "result.judge", "result.prompt_set")
-    tiers = report.in_order(refusals(report.rates, Kind.TIER))
     both_sets = [rate for one in changes for rate in (one.b, one.a)]
-    curves = {  # the rates, what a row is about, and what all rates of a picture share
-        "tiers": (tiers, "subset.name", same),
+    same = ("result.prompt_set", "result.judge")
+    tables = {  # the rates, what a row is about, and what all rates of a picture share
+        "categories": (report.in_order(categories), "subset.name", same),
+        "tiers": (report.in_order(refusals(report.rates, Kind.TIER)), "subset.name", same),
         "toxicity": (refusals(report.rates, Kind.SCORE), "subset.name", same),
-        "drift": (both_sets, "result.prompts", ("side", "result.judge")),
+        "drift": (both_sets, "result.prompts", ("result.judge", "side")),
     }
-    for section, (rates, value, shared) in curves.items():
+    for section, (rates, value, shared) in tables.items():
         scored = [rate for rate in rates if rate.n]
-        groups = grouped(scored, attrgetter(*shared))
-        for of_group in groups.values():
-            first = of_group[0].result
-            part = ""
-            if len(groups) > len({one.side for one in scored}):
-                part = f"{first.prompts}, {first.judge}"
-            draw = partial(rows, _panels(of_group, value, is_joined=True))
-            yield Chart(section, draw, of_group[0].side, part)
+        for side, of_side in grouped(scored, attrgetter("side")).items():
+            groups = grouped(of_side, attrgetter(*shared))
+            for of_group in groups.values():
+                first = of_group[0].result
+                part = f"{first.prompts}, {first.judge}" if len(groups) > 1 else ""
+                draw = partial(rows, _panels(of_group, value, section != "categories"))
+                yield Chart(section, draw, side, part)
 
 
-def _by_median(table: CategoryTable) -> list[Rate]:
-    """Return the rates by category, the categories by their median, and all prompts last."""
-    shown = []
-    for of_model in table.rates.values():
-        shown += [rate for rate in of_model.values() if rate.n and rate.subset in table.subsets]
-    by_subset = grouped(shown, attrgetter("subset"))
-
-    def order(rate: Rate) -> tuple[bool, float]:
-        median = np.median([one.mean.rate for one in by_subset[rate.subset]])
-        return rate.subset == OVERALL, -median
-
-    return sorted(shown, key=order)
-
-
-def _panels(rates: Rates, value: str, is_joined: bool = False) -> list[Panel]:
-    """Return scored rates of each model, with those of all in gray, in rows by a value."""
+def _panels(rates: Rates, value: str, in_steps: bool) -> list[Panel]:
+    """Return scored rates of each model, with those of all in gray, in rows by a value: joined as
+    steps, or by their median, with all prompts last.
+    """
     value_of = attrgetter(value)
-    names = [*grouped(rates, value_of)]
+    by_row = grouped(rates, value_of)
+
+    def order(name: str) -> tuple[bool, float]:
+        median = np.median([rate.mean.rate for rate in by_row[name]])
+        return name == OVERALL.name, -median
+
+    names = [*by_row] if in_steps else sorted(by_row, key=order)
     places = {rate: (100 * rate.mean.rate, names.index(value_of(rate))) for rate in rates}
     axis = axis_over([percent for rate in rates for percent in percents(rate)])
     panels = []
@@ -254,7 +227,7 @@ def _panels(rates: Rates, value: str, is_joined: bool = False) -> list[Panel]:
         shapes: list[Shape] = [Dots([*places.values()], "others", 0.28)]
         for rate in own:
             shapes += dot(percents(rate), places[rate][1], rate.side.name)
-        if is_joined:
+        if in_steps:
             line = sorted([places[rate] for rate in own], key=itemgetter(1))
             shapes.append(Line(line, "ink", 0.07))
         panels.append(Panel(names, shapes, axis, (name, "ink")))
@@ -272,9 +245,9 @@ def _differences(report: Report) -> Iterator[Chart]:
         for row, pair in enumerate(pairs):
             points = [100 * share for share in (pair.gap.difference, *pair.gap.interval)]
             shapes += dot(points, row, side.name if pair.is_finding else "others")
-        furthest = max(100 * abs(end) for pair in pairs for end in pair.gap.interval)
-        reach = next(reach for reach in REACHES if furthest <= reach)
+        ends = [point for shape in shapes for point, _ in shape.points]
+        axis = axis_over([sign * end for end in ends for sign in (-1, 1)])
         heads = ("← the first refuses fewer", "faint"), ("more →", "faint")
-        draw = partial(rows, [Panel(names, shapes, Axis(-reach, reach, 0, 1), *heads)])
+        draw = partial(rows, [Panel(names, shapes, axis, *heads)])
         part = judge if len(groups) > len(SIDES) else ""
         yield Chart("differences", draw, side, part)

@@ -52,19 +52,18 @@ def rows(panels: Sequence[Panel], width: float, key: Mapping[str, str] = {}) -> 
         name = Text(left, -0.75, "")  # above it
     in_line = max(1, min(len(shown), int((width - left) / PANEL)))
     across = (width - left) / in_line
-    down = HEAD + FOOT + height * len(names)
     items: list[Item] = []
-    for number, panel in enumerate(shown):
-        line, column = divmod(number, in_line)
-        start = left + column * across
-        end = start + across - (SCORE if panel.scores else 2.2)
-        first = line * down + HEAD + height - BELOW
-        y = Axis(0, 1, first, first + height)
-        items += _panel(panel, panel.axis._replace(start=start, end=end), y)
-        if column == 0:
-            for row, text in enumerate(names):
-                items.append(name._replace(y=name.y + y.at(row), text=fitted(text, LONGEST)))
-    bottom = down * -(-len(shown) // in_line)
+    bottom = 0.0
+    for first in range(0, len(shown), in_line):
+        top = bottom + HEAD + height - BELOW  # of the first row
+        y = Axis(0, 1, top, top + height)
+        for row, text in enumerate(names):
+            items.append(name._replace(y=name.y + y.at(row), text=fitted(text, LONGEST)))
+        for column, panel in enumerate(shown[first : first + in_line]):
+            start = left + column * across
+            end = start + across - (SCORE if panel.scores else 2.2)
+            items += _panel(panel, panel.axis._replace(start=start, end=end), y)
+        bottom = y.at(len(names) - 1) + BELOW + FOOT
     for color, words in key.items():
         bottom += LINE
         items += [Dots([(0.4, bottom - 0.75)], color), Text(1.3, bottom - 0.4, words)]
@@ -74,18 +73,17 @@ def rows(panels: Sequence[Panel], width: float, key: Mapping[str, str] = {}) -> 
 def _panel(panel: Panel, x: Axis, y: Axis) -> Iterator[Item]:
     """Yield a panel without the names of its rows."""
     head = y.at(-1)
+    left = fitted(panel.left[0], x.end - x.start)
+    start = min(x.start, x.end - width_of(left + panel.right[0]))
     yield from x.rules(head + BELOW, y.at(len(panel.names) - 1) + BELOW)
-    yield Text(x.start, head, fitted(panel.left[0], x.end - x.start), panel.left[1])
+    yield Text(start, head, left, panel.left[1])
     yield Text(x.end, head, *panel.right, "end")
     yield from on(panel.shapes, x, y)
     for row, score in enumerate(panel.scores):
         yield Text(x.end + SCORE - 0.2, y.at(row) + 0.35, score, anchor="end")
 
 
-def dot(percents: Sequence[float], row: int, color: str, is_hollow: bool = False) -> list[Shape]:
-    """Return a dot with its interval. percents: the rate, and the ends if they are known."""
+def dot(percents: Sequence[float], row: float, color: str) -> tuple[Line, Dots]:
+    """Return an interval, and a dot on it. percents: the rate, and the ends if they are known."""
     points = [(percent, row) for percent in percents]
-    shapes: list[Shape] = [Line(points[1:], color), Dots(points[:1], color)]
-    if is_hollow:
-        shapes.append(Dots(points[:1], "paper", 0.4))
-    return shapes
+    return Line(points[1:], color), Dots(points[:1], color)
