@@ -30,7 +30,6 @@ from orbench.report.page_tables import (
     pairs,
     shade,
 )
-from orbench.report.pictures.drawing import svg
 from orbench.report.pictures.every import BAR_TICKS, Picture, bar_of
 from orbench.report.sentences import warnings
 from orbench.report.standings import Report
@@ -48,7 +47,6 @@ JINJA = Environment(
 JINJA.globals |= {
     "b64encode": b64encode,
     "sha256": sha256,
-    "svg": svg,
     "bar_of": bar_of,
     "bar_ticks": BAR_TICKS,
     "widened": WIDENED,

@@ -12,7 +12,7 @@ from matplotlib.text import Text as Words
 from orbench.report.categories import category_tables
 from orbench.report.measures import Kind, Rate, Subset
 from orbench.report.pictures.axis import Axis, axis_over
-from orbench.report.pictures.drawing import Dots, Drawing, Line, Name, Text, fitted, svg, width_of
+from orbench.report.pictures.drawing import Dots, Drawing, Line, Name, Text, fitted, width_of
 from orbench.report.pictures.every import GAP, Picture, pictures
 from orbench.report.pictures.files import as_file, figure, write_font
 from orbench.report.pictures.placement import Box, placed
@@ -259,7 +259,7 @@ def test_a_bar_is_split_by_class_and_by_who_refused() -> None:
 def test_names_in_svg_are_text() -> None:
     given = models('<b>&" 9/30 20/30, c 9/30 20/30')
     for picture in drawn(given).values():
-        markup = svg(picture.wide)
+        markup = picture.wide.svg
         assert "<b>" not in markup and "style=" not in markup
         assert not re.search(r"nan|inf|None", markup)
     assert category_tables(report_of(given))

@@ -77,7 +77,7 @@ def attributes_in(template: nodes.Template) -> set[str]:
     return names
 
 
-@pytest.mark.parametrize("name", page.JINJA.list_templates(extensions=["html"]))
+@pytest.mark.parametrize("name", page.JINJA.list_templates(extensions=["html", "j2"]))
 def test_templates_name_attributes_of_the_report(name: str) -> None:
     source = (page.FOLDER / name).read_text(encoding="utf-8")
     known = {*TEXT, *LOOP}.union(*map(names_in, MODULES))

@@ -1,13 +1,15 @@
-"""A drawing of lines, dots and texts, and the drawing as SVG.
+"""A drawing of lines, dots and texts.
 
-All lengths are in ems, the size of the type; y grows downwards. `files` writes a drawing as PDF and
-PNG.
+All lengths are in ems, the size of the type; y grows downwards. drawing.svg.j2 writes a drawing as
+SVG, `files` as PDF and PNG.
 """
 
 from collections.abc import Iterable, Sequence
-from html import escape
+from pathlib import Path
 from textwrap import wrap
 from typing import NamedTuple
+
+from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
 from orbench.base.grouping import grouped
 
@@ -52,7 +54,16 @@ WIDTHS = {
     0.85: "#&+<=>DGOQ^w~",
 }
 WIDTH_OF = {letter: width for width, letters in WIDTHS.items() for letter in letters}
+JINJA = Environment(
+    autoescape=True, loader=FileSystemLoader(Path(__file__).parent), undefined=StrictUndefined
+)
+TEMPLATE = JINJA.get_template("drawing.svg.j2")
 Point = tuple[float, float]
+
+
+def units(length: float) -> str:
+    """Return a length in those of an SVG."""
+    return f"{UNITS * length:.1f}".removesuffix(".0")
 
 
 class Line(NamedTuple):
@@ -61,6 +72,12 @@ class Line(NamedTuple):
     points: Sequence[Point]
     color: str
     width: float = 0.14
+    cap: str = "butt"
+
+    @property
+    def path(self) -> str:
+        """Return it as part of a path."""
+        return "M" + "L".join(f"{units(x)} {units(y)}" for x, y in self.points)
 
 
 class Dots(NamedTuple):
@@ -69,6 +86,12 @@ class Dots(NamedTuple):
     points: Sequence[Point]
     color: str
     width: float = 0.6
+    cap: str = "round"
+
+    @property
+    def path(self) -> str:
+        """Return them as part of a path: lines without length."""
+        return "".join(f"M{units(x)} {units(y)}h0" for x, y in self.points)
 
 
 class Text(NamedTuple):
@@ -115,6 +138,16 @@ class Drawing(NamedTuple):
         """Return the texts, which lie above all shapes."""
         return [item for item in self.items if isinstance(item, Text) and item.text]
 
+    @property
+    def names(self) -> list[Name]:
+        """Return what answers to pointer and keyboard, above all else."""
+        return [item for item in self.items if isinstance(item, Name)]
+
+    @property
+    def svg(self) -> str:
+        """Return the SVG."""
+        return TEMPLATE.render(drawing=self, colors=COLORS, em=EM, units=units)
+
     def above(self, notes: Iterable[str]) -> "Drawing":
         """Return the drawing with notes below it."""
         items = [*self.items]
@@ -139,58 +172,3 @@ def fitted(text: str, width: float) -> str:
         kept -= 1
         shown = f"{text[:kept]}…{text[-kept:]}"
     return shown
-
-
-# -- SVG -------------------------------------------------------------------------------------------
-
-
-def svg(drawing: Drawing) -> str:
-    """Return the SVG, as wide as other files. On a page, its style says how wide."""
-    size = f"{_units(drawing.width)} {_units(drawing.height)}"
-    about = 'aria-hidden="true"'
-    if drawing.title:
-        about = f'role="group" aria-label="{escape(drawing.title)}"'
-    shapes = [_path(style, like) for style, like in drawing.shapes.items()]
-    texts = [_text(text) for text in drawing.texts]
-    names = [_name(name) for name in drawing.items if isinstance(name, Name)]
-    return (
-        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {size}" {about} '
-        f'width="{drawing.width * EM:.1f}pt" height="{drawing.height * EM:.1f}pt" '
-        f'font-size="{UNITS}" '
-        'font-family="system-ui, Liberation Sans, DejaVu Sans, sans-serif">'
-        f"{''.join([*shapes, *texts, *names])}</svg>"
-    )
-
-
-def _path(style: Shape, shapes: Sequence[Shape]) -> str:
-    """Return shapes that look alike as one element."""
-    between, after, cap = ("h0M", "h0", "round") if isinstance(style, Dots) else ("L", "", "butt")
-    path = ""
-    for shape in shapes:
-        places = [f"{_units(x)} {_units(y)}" for x, y in shape.points]
-        path += f"M{between.join(places)}{after}"
-    return (
-        f'<path d="{path}" fill="none" stroke="{COLORS[style.color]}" '
-        f'stroke-width="{_units(style.width)}" stroke-linecap="{cap}"/>'
-    )
-
-
-def _text(text: Text) -> str:
-    return (
-        f'<text x="{_units(text.x)}" y="{_units(text.y)}" fill="{COLORS[text.color]}" '
-        f'text-anchor="{text.anchor}">{escape(text.text)}</text>'
-    )
-
-
-def _name(name: Name) -> str:
-    """Return a group that shows a name above all else."""
-    mark = Dots([(name.x, name.y)], "ink", 1.4)
-    shown = Text(name.x + 1, name.y - 0.8, name.text)
-    return (
-        f'<g class="one" tabindex="0" role="img"><title>{escape(name.words)}</title>'
-        f"{_path(mark, [mark])}{_text(shown)}</g>"
-    )
-
-
-def _units(length: float) -> str:
-    return f"{UNITS * length:.1f}".removesuffix(".0")

@@ -13,7 +13,7 @@ from matplotlib.font_manager import findfont
 from matplotlib.lines import Line2D
 from matplotlib.transforms import Affine2D
 
-from orbench.report.pictures.drawing import COLORS, EM, Dots, Drawing, svg
+from orbench.report.pictures.drawing import COLORS, EM, Dots, Drawing
 
 FONT = "DejaVu Sans"
 BREAK = (nan, nan)  # between lines
@@ -46,7 +46,7 @@ def write_font(path: Path, text: str) -> str:
 def as_file(drawing: Drawing, kind: str, font: Path | None = None) -> bytes:
     """Return a drawing as svg, pdf or png; the same bytes in each run. font: a file."""
     if kind == "svg":
-        return svg(drawing).encode()
+        return drawing.svg.encode()
     file = BytesIO()
     with mpl.rc_context(STYLE), catch_warnings():
         filterwarnings("ignore", "Glyph .* missing")  # write_font says which
