@@ -139,11 +139,6 @@ class Drawing(NamedTuple):
         return [item for item in self.items if isinstance(item, Text) and item.text]
 
     @property
-    def names(self) -> list[Name]:
-        """Return what answers to pointer and keyboard, above all else."""
-        return [item for item in self.items if isinstance(item, Name)]
-
-    @property
     def svg(self) -> str:
         """Return the SVG."""
         return TEMPLATE.render(drawing=self, colors=COLORS, em=EM, units=units)

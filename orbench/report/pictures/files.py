@@ -9,7 +9,7 @@ from warnings import catch_warnings, filterwarnings
 import matplotlib as mpl
 from fontTools import subset  # type: ignore[import-untyped]
 from matplotlib.figure import Figure
-from matplotlib.font_manager import findfont
+from matplotlib.font_manager import findfont, get_font
 from matplotlib.lines import Line2D
 from matplotlib.transforms import Affine2D
 
@@ -31,16 +31,12 @@ def write_font(path: Path, text: str) -> str:
     """Write a font with the letters of a text, and return those that it lacks. Each PDF embeds a
     part of its font; to cut that out of the whole one takes longer than all else.
     """
-    options = subset.Options(notdef_outline=True)
-    options.drop_tables += ["FFTM"]  # the time the font was made
-    font = subset.load_font(findfont(FONT), options)
-    lacking = {*text} - {*map(chr, font.getBestCmap())}
-    letters = subset.Subsetter(options)
-    letters.populate(text=text)
-    letters.subset(font)
-    font.save(path)
-    font.close()
-    return "".join(sorted(lacking))
+    whole = findfont(FONT)
+    # Without FFTM, the time the font was made.
+    options = ["--notdef-outline", "--drop-tables+=FFTM", f"--output-file={path}"]
+    subset.main([whole, *options, f"--text={text}"])
+    known = get_font(whole)
+    return "".join(sorted(letter for letter in {*text} if not known.get_char_index(ord(letter))))
 
 
 def as_file(drawing: Drawing, kind: str, font: Path | None = None) -> bytes:
