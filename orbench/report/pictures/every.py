@@ -84,53 +84,52 @@ class Picture(NamedTuple):
     narrow: Drawing
 
 
-class Chart(NamedTuple):
-    """What a picture shows. draw: in a width."""
-
-    section: str
-    draw: Callable[[float], Drawing]
-    side: Side | None = None
-    part: str = ""  # the prompts and the judge, if there are several charts of its kind
-
-
 def pictures(report: Report) -> Iterator[Picture]:
-    """Draw all there is something to draw for, with doubts about the results below it."""
-    doubts = [f"{result.label}: {result.doubt}" for result in report.results if result.doubt]
-    for section, draw, side, part in _charts(report):
-        title = TITLES[section]
-        name = section
-        if side:
-            title += f": {side.prompts}"
-            name += f"_{side.name}"
-        if part:
-            name += f"_{part}"
-        notes = [part, *dict.fromkeys(doubts)]
-        drawn = [draw(width).above(notes)._replace(title=title) for width in (WIDE, NARROW)]
-        yield Picture(section, file_name_part(name), CAPTIONS[section], *drawn)
-
-
-def _charts(report: Report) -> Iterator[Chart]:
+    """Draw all there is something to draw for."""
     for models in grouped(report.board, attrgetter("group")).values():
-        yield from _of_models(models, report)
+        yield from _of_models(report, models)
     if not report.board:  # then the published models are the models
         draw = partial(scatter, report.published, report.published, report.published)
-        yield Chart("scatter", draw)
+        yield _picture(report, "scatter", draw)
     yield from _multiples(report)
     yield from _differences(report)
+
+
+def _picture(
+    report: Report,
+    section: str,
+    draw: Callable[[float], Drawing],
+    side: Side | None = None,
+    part: str = "",
+) -> Picture:
+    """Draw a picture, with doubts about the results below it. draw: in a width; part: the prompts
+    and the judge, if there are several pictures of its kind.
+    """
+    title = TITLES[section]
+    name = section
+    if side:
+        title += f": {side.prompts}"
+        name += f"_{side.name}"
+    if part:
+        name += f"_{part}"
+    doubts = [f"{result.label}: {result.doubt}" for result in report.results if result.doubt]
+    notes = [part, *dict.fromkeys(doubts)]
+    drawn = [draw(width).above(notes)._replace(title=title) for width in (WIDE, NARROW)]
+    return Picture(section, file_name_part(name), CAPTIONS[section], *drawn)
 
 
 # -- models ----------------------------------------------------------------------------------------
 
 
-def _of_models(models: Board, report: Report) -> Iterator[Chart]:
+def _of_models(report: Report, models: Board) -> Iterator[Picture]:
     """Yield the pictures of models with the same prompts and judge."""
     part = models[0].part
-    yield Chart("dumbbell", partial(rows, [dumbbell(models)]), part=part)
+    yield _picture(report, "dumbbell", partial(rows, [dumbbell(models)]), part=part)
     with_both = [model for model in models if model.has_both_sides]
     if with_both:
         known = [model for model in report.placed if model.has_both_sides]
         gray = report.published if is_on_or_bench(models[0]) else []
-        yield Chart("scatter", partial(scatter, with_both, gray, known), part=part)
+        yield _picture(report, "scatter", partial(scatter, with_both, gray, known), part=part)
     rates = [rate for model in models for rate in model.sides]
     for side, of_side in grouped(rates, attrgetter("side")).items():
         shapes: list[Line] = []
@@ -140,7 +139,7 @@ def _of_models(models: Board, report: Report) -> Iterator[Chart]:
         if colors - {"helped", "model"}:  # else the models alone refused, in words
             panel = Panel([rate.result.short for rate in of_side], shapes, WHOLE)
             key = {color: words for color, words in PARTS.items() if color in colors}
-            yield Chart("shares", partial(rows, [panel], key=key), side, part)
+            yield _picture(report, "shares", partial(rows, [panel], key=key), side, part)
 
 
 def dumbbell(models: Sequence[Placed]) -> Panel:
@@ -183,7 +182,7 @@ def _stacked(rate: Rate, row: int, report: Report) -> Iterator[Line]:
 # -- parts of the prompts, and pairs of models -----------------------------------------------------
 
 
-def _multiples(report: Report) -> Iterator[Chart]:
+def _multiples(report: Report) -> Iterator[Picture]:
     """Yield the rates by category, by tier, by toxicity score, and on several prompt sets."""
     categories = refusals(report.rates, Kind.CATEGORY)
     results = {rate.result for rate in categories}
@@ -205,7 +204,7 @@ def _multiples(report: Report) -> Iterator[Chart]:
                 first = of_group[0].result
                 part = f"{first.prompts}, {first.judge}" if len(groups) > 1 else ""
                 draw = partial(rows, _panels(of_group, value, section != "categories"))
-                yield Chart(section, draw, side, part)
+                yield _picture(report, section, draw, side, part)
 
 
 def _panels(rates: Rates, value: str, in_steps: bool) -> list[Panel]:
@@ -234,7 +233,7 @@ def _panels(rates: Rates, value: str, in_steps: bool) -> list[Panel]:
     return panels
 
 
-def _differences(report: Report) -> Iterator[Chart]:
+def _differences(report: Report) -> Iterator[Picture]:
     """Yield the differences of models on each side, by each judge, if they are few."""
     groups = grouped(report.of_models(), attrgetter("a.side", "judge"))
     for (side, judge), pairs in groups.items():
@@ -250,4 +249,4 @@ def _differences(report: Report) -> Iterator[Chart]:
         heads = ("← the first refuses fewer", "faint"), ("more →", "faint")
         draw = partial(rows, [Panel(names, shapes, axis, *heads)])
         part = judge if len(groups) > len(SIDES) else ""
-        yield Chart("differences", draw, side, part)
+        yield _picture(report, "differences", draw, side, part)
