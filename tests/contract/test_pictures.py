@@ -12,7 +12,7 @@ from matplotlib.text import Text as Words
 from orbench.report.categories import category_tables
 from orbench.report.measures import Kind, Rate, Subset
 from orbench.report.pictures.axis import Axis, axis_over
-from orbench.report.pictures.drawing import Dots, Drawing, Line, Name, Text, fitted, width_of
+from orbench.report.pictures.drawing import Drawing, Name, Shape, Text, fitted, width_of
 from orbench.report.pictures.every import GAP, Picture, pictures
 from orbench.report.pictures.files import as_file, figure, write_font
 from orbench.report.pictures.placement import Box, placed
@@ -50,6 +50,11 @@ def boxes_of(made: Any) -> list[Any]:
     """The boxes of the texts of a figure, in pixels."""
     renderer = FigureCanvasAgg(made).get_renderer()  # type: ignore[no-untyped-call]
     return [text.get_window_extent(renderer) for text in made.findobj(Words)]
+
+
+def shapes_in(drawing: Drawing, color: str, is_dots: bool) -> list[Shape]:
+    shapes = [item for item in drawing.items if isinstance(item, Shape)]
+    return [one for one in shapes if (one.color, one.is_dots) == (color, is_dots)]
 
 
 def texts_in(drawing: Drawing) -> list[str]:
@@ -124,20 +129,26 @@ def test_beside_models_on_the_same_prompts_the_published_ones_are_gray(
 ) -> None:
     given = models(f"a 9/30 20/30 prompts={prompts}")
     wide = drawn(given, published=True)["scatter"].wide
-    gray = [item for item in wide.items if isinstance(item, Dots) and item.color == "others"]
+    gray = [
+        item
+        for item in wide.items
+        if isinstance(item, Shape) and item.is_dots and item.color == "others"
+    ]
     assert [len(dots.points) for dots in gray] == [32] * is_gray
     assert ("published" in " ".join(texts_in(wide))) == is_gray
 
 
 def test_the_trend_goes_through_published_models_alone() -> None:
     (alone,) = drawn([], published=True).values()
-    (curve,) = [i for i in alone.wide.items if isinstance(i, Line) and len(i.points) > 2]
-    (dots,) = [i for i in alone.wide.items if isinstance(i, Dots) and i.color == "others"]
+    (curve,) = [i for i in alone.wide.items if isinstance(i, Shape) and len(i.points) > 40]
+    (dots,) = [
+        i for i in alone.wide.items if isinstance(i, Shape) and i.is_dots and i.color == "others"
+    ]
     x, y = np.transpose(dots.points)
     at, height = np.transpose(curve.points)
     assert height == pytest.approx(np.polyval(np.polyfit(x, y, 2), at))
     own = drawn(many(12))["scatter"].wide
-    assert not [item for item in own.items if isinstance(item, Line) and len(item.points) > 2]
+    assert not shapes_in(own, "others", is_dots=False)
 
 
 def test_doubts_stand_in_every_picture() -> None:
@@ -149,7 +160,11 @@ def test_doubts_stand_in_every_picture() -> None:
 
 def dots_of(drawing: Drawing, color: str) -> list[float]:
     """x of the dots of a color, in the order drawn."""
-    found = [item for item in drawing.items if isinstance(item, Dots) and item.color == color]
+    found = [
+        item
+        for item in drawing.items
+        if isinstance(item, Shape) and item.is_dots and item.color == color
+    ]
     return [x for dots in found for x, _ in dots.points]
 
 
@@ -165,7 +180,11 @@ def test_dots_and_intervals_of_a_dumbbell_stand_where_the_rates_are() -> None:
 
     assert dots_of(wide, "over_refusal") == pytest.approx([place(0), place(0.3)])  # b is the first
     assert dots_of(wide, "toxic") == pytest.approx([place(0.9), place(27 / 40)])
-    lines = [item for item in wide.items if isinstance(item, Line) and item.color == "toxic"]
+    lines = [
+        item
+        for item in wide.items
+        if isinstance(item, Shape) and item.color == "toxic" and not item.is_dots
+    ]
     ends = [[x for x, _ in line.points] for line in lines]
     assert ends == [pytest.approx([*map(place, side.interval)]) for side in (given[3], given[1])]
 
@@ -204,7 +223,7 @@ def test_names_without_a_place_have_their_number_below() -> None:
 
 
 def test_each_mark_has_a_text_of_its_own_though_names_read_alike() -> None:
-    texts = placed([Name(5, 5, "a…b", "")] * 30, [Box(9, 0, 99, 99)])
+    texts = [*placed([Name(5, 5, "a…b", "")] * 30, [Box(9, 0, 99, 99)])]
     assert len(texts) == 30
     assert {text.text for text in texts} >= {"a…b", ""}
 
@@ -246,7 +265,7 @@ def test_a_bar_is_split_by_class_and_by_who_refused() -> None:
         found = drawn([measured(responses(refused, **columns))])
         wide = found["shares_over_refusal"].wide
         zero, hundred = (i.x for i in wide.items if isinstance(i, Text) and i.text in ("0", "100"))
-        bars = [item for item in wide.items if isinstance(item, Line) and item.width == 0.8]
+        bars = [item for item in wide.items if isinstance(item, Shape) and item.width == 0.8]
         shown = {}
         for bar in bars:
             (start, _), (end, _) = bar.points

@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 from orbench.base.words import Side
 from orbench.report.measures import Rate
-from orbench.report.pictures.drawing import Item, Line, Shape, Text
+from orbench.report.pictures.drawing import Item, Shape, Text
 from orbench.report.standings import Placed, Published
 
 STEPS = (5, 10, 20, 50, 100)  # between two ticks; an axis has at most five
@@ -42,7 +42,7 @@ class Axis(NamedTuple):
             if is_upright:
                 rule = [(start, at), (end, at)]
                 number = number._replace(x=end - 0.5, y=at + 0.35, anchor="end")
-            yield Line(rule, "rule", 0.07)
+            yield Shape(rule, "rule", 0.07)
             yield number
 
 

@@ -42,6 +42,7 @@ UNITS = 13  # of an SVG in an em: pixels of the page
 WIDE = 62.1  # 6.9 inches, two columns of a paper, in type of 8 points
 NARROW = 29.7  # 3.3 inches, one column; a phone
 LINE = 1.25  # the height of a line of text
+DOT = 0.6  # the width of a rate's dot
 # Of DejaVu Sans, the widest of the fonts that a page or a file may be shown in.
 WIDTHS = {
     0.3: "'IJijl",
@@ -66,32 +67,21 @@ def units(length: float) -> str:
     return f"{UNITS * length:.1f}".removesuffix(".0")
 
 
-class Line(NamedTuple):
-    """A line through points."""
+class Shape(NamedTuple):
+    """A line through points, or dots there: there may be hundreds."""
 
     points: Sequence[Point]
     color: str
     width: float = 0.14
-    cap: str = "butt"
+    is_dots: bool = False
 
     @property
     def path(self) -> str:
-        """Return it as part of a path."""
-        return "M" + "L".join(f"{units(x)} {units(y)}" for x, y in self.points)
-
-
-class Dots(NamedTuple):
-    """Circles, as one shape: there may be hundreds."""
-
-    points: Sequence[Point]
-    color: str
-    width: float = 0.6
-    cap: str = "round"
-
-    @property
-    def path(self) -> str:
-        """Return them as part of a path: lines without length."""
-        return "".join(f"M{units(x)} {units(y)}h0" for x, y in self.points)
+        """Return it as part of the path of an SVG; dots are lines without length."""
+        places = [f"{units(x)} {units(y)}" for x, y in self.points]
+        if self.is_dots:
+            return f"M{'h0M'.join(places)}h0"
+        return f"M{'L'.join(places)}"
 
 
 class Text(NamedTuple):
@@ -113,7 +103,6 @@ class Name(NamedTuple):
     words: str
 
 
-Shape = Line | Dots
 Item = Shape | Text | Name
 
 
@@ -130,7 +119,7 @@ class Drawing(NamedTuple):
         """Return the lines and dots by what they look like, in the order they are painted in: those
         that look alike are one shape.
         """
-        shapes = [item for item in self.items if isinstance(item, Line | Dots) and item.points]
+        shapes = [item for item in self.items if isinstance(item, Shape) and item.points]
         return grouped(shapes, lambda shape: shape._replace(points=()))
 
     @property

@@ -12,7 +12,7 @@ from orbench.base.tables import file_name_part
 from orbench.base.words import SIDES, Side
 from orbench.report.measures import OVERALL, Compared, Kind, Rate, Rates
 from orbench.report.pictures.axis import Axis, axis_over, on, percents, percents_of
-from orbench.report.pictures.drawing import NARROW, WIDE, Dots, Drawing, Line, Shape
+from orbench.report.pictures.drawing import NARROW, WIDE, Drawing, Shape
 from orbench.report.pictures.rows import MOST_PANELS, Panel, dot, rows
 from orbench.report.pictures.scatter import scatter
 from orbench.report.published import is_on_or_bench
@@ -132,7 +132,7 @@ def _of_models(report: Report, models: Board) -> Iterator[Picture]:
         yield _picture(report, "scatter", partial(scatter, with_both, gray, known), part=part)
     rates = [rate for model in models for rate in model.sides]
     for side, of_side in grouped(rates, attrgetter("side")).items():
-        shapes: list[Line] = []
+        shapes: list[Shape] = []
         for row, rate in enumerate(of_side):
             shapes += _stacked(rate, row, report)
         colors = {shape.color for shape in shapes}
@@ -160,11 +160,11 @@ def _both(model: Placed, row: float) -> list[Shape]:
     """Return the rates of both sides, joined by a bar, or one rate."""
     interval, safe = dot(percents_of(model, SAFE), row, SAFE.name)
     toxic = dot(percents_of(model, TOXIC), row, TOXIC.name)
-    bar = Line([*safe.points, *toxic[1].points], "band", 0.55)
-    return [bar, interval, safe, Dots(safe.points, "paper", 0.4), *toxic]
+    bar = Shape([*safe.points, *toxic[1].points], "band", 0.55)
+    return [bar, interval, safe, Shape(safe.points, "paper", 0.4, is_dots=True), *toxic]
 
 
-def _stacked(rate: Rate, row: int, report: Report) -> Iterator[Line]:
+def _stacked(rate: Rate, row: int, report: Report) -> Iterator[Shape]:
     """Yield the parts of a bar."""
     refused_by = rate.details.refused_by
     shares: dict[str, float] = refused_by._asdict() if refused_by else {}
@@ -176,7 +176,7 @@ def _stacked(rate: Rate, row: int, report: Report) -> Iterator[Line]:
     for part in PARTS:
         start, end = end, end + 100 * shares.get(part, 0)
         if end > start:
-            yield Line([(start, row), (end - GAP, row)], part, 0.8)
+            yield Shape([(start, row), (end - GAP, row)], part, 0.8)
 
 
 # -- parts of the prompts, and pairs of models -----------------------------------------------------
@@ -189,46 +189,46 @@ def _multiples(report: Report) -> Iterator[Picture]:
     categories += [rate for rate in overall(report.rates) if rate.result in results]
     changes = [one for one in report.comparisons if one.kind is Compared.SETS]
     both_sets = [rate for one in changes for rate in (one.b, one.a)]
-    same = ("result.prompt_set", "result.judge")
+    subset = attrgetter("subset.name")
+    same = attrgetter("result.prompt_set", "result.judge")
     tables = {  # the rates, what a row is about, and what all rates of a picture share
-        "categories": (report.in_order(categories), "subset.name", same),
-        "tiers": (report.in_order(refusals(report.rates, Kind.TIER)), "subset.name", same),
-        "toxicity": (refusals(report.rates, Kind.SCORE), "subset.name", same),
-        "drift": (both_sets, "result.prompts", ("result.judge", "side")),
+        "categories": (report.in_order(categories), subset, same),
+        "tiers": (report.in_order(refusals(report.rates, Kind.TIER)), subset, same),
+        "toxicity": (refusals(report.rates, Kind.SCORE), subset, same),
+        "drift": (both_sets, attrgetter("result.prompts"), attrgetter("result.judge")),
     }
-    for section, (rates, value, shared) in tables.items():
+    for section, (rates, row_of, shared) in tables.items():
         scored = [rate for rate in rates if rate.n]
         for side, of_side in grouped(scored, attrgetter("side")).items():
-            groups = grouped(of_side, attrgetter(*shared))
+            groups = grouped(of_side, shared)
             for of_group in groups.values():
                 first = of_group[0].result
                 part = f"{first.prompts}, {first.judge}" if len(groups) > 1 else ""
-                draw = partial(rows, _panels(of_group, value, section != "categories"))
+                draw = partial(rows, _panels(of_group, row_of, section != "categories"))
                 yield _picture(report, section, draw, side, part)
 
 
-def _panels(rates: Rates, value: str, in_steps: bool) -> list[Panel]:
+def _panels(rates: Rates, row_of: Callable[[Rate], str], in_steps: bool) -> list[Panel]:
     """Return scored rates of each model, with those of all in gray, in rows by a value: joined as
     steps, or by their median, with all prompts last.
     """
-    value_of = attrgetter(value)
-    by_row = grouped(rates, value_of)
+    by_row = grouped(rates, row_of)
 
     def order(name: str) -> tuple[bool, float]:
         median = np.median([rate.mean.rate for rate in by_row[name]])
         return name == OVERALL.name, -median
 
     names = [*by_row] if in_steps else sorted(by_row, key=order)
-    places = {rate: (100 * rate.mean.rate, names.index(value_of(rate))) for rate in rates}
+    places = {rate: (100 * rate.mean.rate, names.index(row_of(rate))) for rate in rates}
     axis = axis_over([percent for rate in rates for percent in percents(rate)])
     panels = []
     for name, own in grouped(rates, attrgetter("result.short")).items():
-        shapes: list[Shape] = [Dots([*places.values()], "others", 0.28)]
+        shapes: list[Shape] = [Shape([*places.values()], "others", 0.28, is_dots=True)]
         for rate in own:
             shapes += dot(percents(rate), places[rate][1], rate.side.name)
         if in_steps:
             line = sorted([places[rate] for rate in own], key=itemgetter(1))
-            shapes.append(Line(line, "ink", 0.07))
+            shapes.append(Shape(line, "ink", 0.07))
         panels.append(Panel(names, shapes, axis, (name, "ink")))
     return panels
 

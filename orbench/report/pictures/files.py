@@ -13,7 +13,7 @@ from matplotlib.font_manager import findfont, get_font
 from matplotlib.lines import Line2D
 from matplotlib.transforms import Affine2D
 
-from orbench.report.pictures.drawing import COLORS, EM, Dots, Drawing
+from orbench.report.pictures.drawing import COLORS, EM, Drawing
 
 FONT = "DejaVu Sans"
 BREAK = (nan, nan)  # between lines
@@ -59,7 +59,7 @@ def figure(drawing: Drawing, font: Path | None = None) -> Figure:
         points = [point for shape in shapes for point in (*shape.points, BREAK)]
         x, y = zip(*points, strict=True)
         size = style.width * EM
-        line, mark = ("", "o") if isinstance(style, Dots) else ("-", "")
+        line, mark = ("", "o") if style.is_dots else ("-", "")
         look: Any = {"color": COLORS[style.color], "ls": line, "marker": mark}
         made.add_artist(Line2D(x, y, lw=size, ms=size, mew=0, **look, **placed))
     for text in drawing.texts:

@@ -4,7 +4,7 @@ A name without a place becomes its number. Other orders of the marks, also at ra
 than one name more in twenty.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from itertools import product
 from typing import NamedTuple
 
@@ -29,22 +29,18 @@ class Box(NamedTuple):
         return across and self.top < other.bottom and other.top < self.bottom
 
 
-def placed(marks: Sequence[Name], taken: Sequence[Box]) -> list[Text]:
-    """Return for each mark its name, its number or, without a place, an empty text. taken: where
+def placed(marks: Sequence[Name], taken: Sequence[Box]) -> Iterator[Text]:
+    """Yield for each mark its name, its number or, without a place, an empty text. taken: where
     none may stand.
     """
     boxes = [*taken, *(Box(x - 0.4, y - 0.4, x + 0.4, y + 0.4) for x, y, *_ in marks)]
-    texts = []
     for number, mark in enumerate(marks, start=1):
-        shown = Text(mark.x, mark.y, "")
-        for text, (aside, down), is_left in product((mark.text, str(number)), PLACES, (0, 1)):
+        for text, (aside, down), is_left in product((mark.text, str(number), ""), PLACES, (0, 1)):
             width = width_of(text)
             left = mark.x + aside - is_left * (2 * aside + width)
             baseline = mark.y + down + 0.3
             box = Box(left, baseline - 0.9, left + width, baseline + 0.1)
             if not any(map(box.touches, boxes)):
-                boxes.append(box)
-                shown = Text(left, baseline, text)
                 break
-        texts.append(shown)
-    return texts
+        boxes.append(box)
+        yield Text(left, baseline, text)

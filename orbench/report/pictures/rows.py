@@ -6,11 +6,10 @@ from typing import NamedTuple
 from orbench.base.words import Words
 from orbench.report.pictures.axis import Axis, on
 from orbench.report.pictures.drawing import (
+    DOT,
     LINE,
-    Dots,
     Drawing,
     Item,
-    Line,
     Shape,
     Text,
     fitted,
@@ -42,15 +41,15 @@ def rows(panels: Sequence[Panel], width: float, key: Mapping[str, str] = {}) -> 
     all panels, stand beside or above those of each line's first panel. key: what colors mean.
     """
     shown = panels[:MOST_PANELS]
-    names = shown[0].names
-    left = 0.8 + min(LONGEST, max(map(width_of, names)))
+    names = [fitted(name, LONGEST) for name in shown[0].names]
+    left = 0.8 + max(map(width_of, names))
     height = 1.45
     name = Text(left - 0.8, 0.35, "", anchor="end")  # beside its row
     if left > 0.42 * width:
         height = 2.9
         left = 1.2
         name = Text(left, -0.75, "")  # above it
-    in_line = max(1, min(len(shown), int((width - left) / PANEL)))
+    in_line = min(len(shown), int((width - left) / PANEL))
     across = (width - left) / in_line
     items: list[Item] = []
     bottom = 0.0
@@ -58,7 +57,7 @@ def rows(panels: Sequence[Panel], width: float, key: Mapping[str, str] = {}) -> 
         top = bottom + HEAD + height - BELOW  # of the first row
         y = Axis(0, 1, top, top + height)
         for row, text in enumerate(names):
-            items.append(name._replace(y=name.y + y.at(row), text=fitted(text, LONGEST)))
+            items.append(name._replace(y=name.y + y.at(row), text=text))
         for column, panel in enumerate(shown[first : first + in_line]):
             start = left + column * across
             end = start + across - (SCORE if panel.scores else 2.2)
@@ -66,7 +65,10 @@ def rows(panels: Sequence[Panel], width: float, key: Mapping[str, str] = {}) -> 
         bottom = y.at(len(names) - 1) + BELOW + FOOT
     for color, words in key.items():
         bottom += LINE
-        items += [Dots([(0.4, bottom - 0.75)], color), Text(1.3, bottom - 0.4, words)]
+        items += [
+            Shape([(0.4, bottom - 0.75)], color, DOT, is_dots=True),
+            Text(1.3, bottom - 0.4, words),
+        ]
     return Drawing(width, bottom, items)
 
 
@@ -83,7 +85,7 @@ def _panel(panel: Panel, x: Axis, y: Axis) -> Iterator[Item]:
         yield Text(x.end + SCORE - 0.2, y.at(row) + 0.35, score, anchor="end")
 
 
-def dot(percents: Sequence[float], row: float, color: str) -> tuple[Line, Dots]:
+def dot(percents: Sequence[float], row: float, color: str) -> tuple[Shape, Shape]:
     """Return an interval, and a dot on it. percents: the rate, and the ends if they are known."""
     points = [(percent, row) for percent in percents]
-    return Line(points[1:], color), Dots(points[:1], color)
+    return Shape(points[1:], color), Shape(points[:1], color, DOT, is_dots=True)

@@ -11,10 +11,9 @@ from orbench.base.grouping import grouped
 from orbench.base.words import Side
 from orbench.report.pictures.axis import Axis, axis_over, on, percents_of
 from orbench.report.pictures.drawing import (
-    Dots,
+    DOT,
     Drawing,
     Item,
-    Line,
     Name,
     Point,
     Shape,
@@ -39,14 +38,15 @@ def scatter(
     x = _axis_of(known, SAFE)._replace(start=LEFT, end=width - 1.3)
     y = _axis_of(known, TOXIC)._replace(start=floor, end=TOP)
     marks = [_mark(model, x, y) for model in models]
-    texts = placed(marks, [Box(0, 0, LEFT, inf), Box(width, 0, inf, inf), Box(0, floor, inf, inf)])
+    beyond = Box(0, 0, LEFT, inf), Box(width, 0, inf, inf), Box(0, floor, inf, inf)
+    texts = [*placed(marks, beyond)]
     items: list[Item] = [
         *x.rules(TOP - 0.2, floor),
         *y.rules(x.end, LEFT, is_upright=True),
         Text(width, floor + 2.7, "safe prompts refused, % →  worse", "faint", "end"),
         Text(0.2, 1.1, "↑ toxic prompts refused, %: better", "faint"),
         *on(_below(models, gray), x, y),
-        Dots([(mark.x, mark.y) for mark in marks], "toxic"),
+        Shape([(mark.x, mark.y) for mark in marks], "toxic", DOT, is_dots=True),
         *texts,
         *marks,
     ]
@@ -83,11 +83,11 @@ def _below(models: Sequence[Placed], gray: Sequence[Placed]) -> Iterator[Shape]:
         points = [*map(_point, gray)]
         safe, toxic = zip(*points, strict=True)
         curve = Polynomial.fit(safe, toxic, 2).linspace(50)
-        yield Line(np.transpose(curve).tolist(), "others", 0.1)
-        yield Dots(points, "others", 0.5)
+        yield Shape(np.transpose(curve).tolist(), "others", 0.1)
+        yield Shape(points, "others", 0.5, is_dots=True)
     for settings in grouped(models, attrgetter("result.model")).values():
-        yield Line(sorted(map(_point, settings)), "ink", 0.1)
+        yield Shape(sorted(map(_point, settings)), "ink", 0.1)
     for model in models:
         x, y = _point(model)
-        yield Line([(end, y) for end in percents_of(model, SAFE)[1:]], "toxic", 0.1)
-        yield Line([(x, end) for end in percents_of(model, TOXIC)[1:]], "toxic", 0.1)
+        yield Shape([(end, y) for end in percents_of(model, SAFE)[1:]], "toxic", 0.1)
+        yield Shape([(x, end) for end in percents_of(model, TOXIC)[1:]], "toxic", 0.1)
