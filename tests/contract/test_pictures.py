@@ -41,7 +41,7 @@ def many(n: int) -> list[Rate]:
     """N models whose rates differ, with settings and long names among them."""
     parts = []
     for k in range(n):
-        name = f"maker/{'a-model-with-a-long-name' if k % 5 == 1 else 'model'}-{k}"
+        name = f"maker/{'a-model-with-a-long-name' if k % 5 == 2 else 'model-name'}-{k}"
         parts.append(f"{name} {(k * 7) % 50}/100 {100 - (k * 3) % 40}/100")
     return models(", ".join(parts))
 
