@@ -240,7 +240,7 @@ def test_each_mark_has_a_text_of_its_own_though_names_read_alike() -> None:
     ],
 )
 def test_axes_go_from_a_ten_to_a_ten(percents: list[float], ticks: str) -> None:
-    found = axis_over(percents)._replace(end=40)
+    found = axis_over([percents])._replace(end=40)
     assert " ".join(map(str, found.ticks)) == ticks
     assert Axis(20, 40, 100, 0).at(25) == 75
 

@@ -1,6 +1,7 @@
 """An axis in percent or in points, from left to right or upwards."""
 
 from collections.abc import Iterable, Iterator, Sequence
+from itertools import chain
 from math import ceil, floor
 from typing import NamedTuple
 
@@ -52,8 +53,9 @@ def on(shapes: Iterable[Shape], x: Axis, y: Axis) -> Iterator[Shape]:
         yield shape._replace(points=[(x.at(a), y.at(b)) for a, b in shape.points])
 
 
-def axis_over(percents: Sequence[float]) -> Axis:
-    """Return an axis from a ten to a ten that holds these."""
+def axis_over(intervals: Iterable[Sequence[float]]) -> Axis:
+    """Return an axis from a ten to a ten that holds intervals in percent."""
+    percents = [*chain.from_iterable(intervals)]
     low = min(10 * floor(min(percents) / 10), 90)
     high = 10 * ceil(max(percents) / 10)
     return Axis(low, max(high, low + 10))

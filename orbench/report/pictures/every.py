@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
+from itertools import chain
 from operator import attrgetter, itemgetter
 from typing import NamedTuple
 
@@ -187,15 +188,14 @@ def _multiples(report: Report) -> Iterator[Picture]:
     categories = refusals(report.rates, Kind.CATEGORY)
     results = {rate.result for rate in categories}
     categories += [rate for rate in overall(report.rates) if rate.result in results]
-    changes = [one for one in report.comparisons if one.kind is Compared.SETS]
-    both_sets = [rate for one in changes for rate in (one.b, one.a)]
+    sets = [(one.b, one.a) for one in report.comparisons if one.kind is Compared.SETS]
     subset = attrgetter("subset.name")
     same = attrgetter("result.prompt_set", "result.judge")
     tables = {  # the rates, what a row is about, and what all rates of a picture share
         "categories": (report.in_order(categories), subset, same),
         "tiers": (report.in_order(refusals(report.rates, Kind.TIER)), subset, same),
         "toxicity": (refusals(report.rates, Kind.SCORE), subset, same),
-        "drift": (both_sets, attrgetter("result.prompts"), attrgetter("result.judge")),
+        "drift": (chain(*sets), attrgetter("result.prompts"), attrgetter("result.judge")),
     }
     for section, (rates, row_of, shared) in tables.items():
         scored = [rate for rate in rates if rate.n]
@@ -220,7 +220,7 @@ def _panels(rates: Rates, row_of: Callable[[Rate], str], in_steps: bool) -> list
 
     names = [*by_row] if in_steps else sorted(by_row, key=order)
     places = {rate: (100 * rate.mean.rate, names.index(row_of(rate))) for rate in rates}
-    axis = axis_over([percent for rate in rates for percent in percents(rate)])
+    axis = axis_over(map(percents, rates))
     panels = []
     for name, own in grouped(rates, attrgetter("result.short")).items():
         shapes: list[Shape] = [Shape([*places.values()], "others", 0.28, is_dots=True)]
@@ -241,11 +241,12 @@ def _differences(report: Report) -> Iterator[Picture]:
             continue
         names = [f"{pair.a.result.short} - {pair.b.result.short}" for pair in pairs]
         shapes: list[Shape] = []
+        furthest = 0.0
         for row, pair in enumerate(pairs):
             points = [100 * share for share in (pair.gap.difference, *pair.gap.interval)]
             shapes += dot(points, row, side.name if pair.is_finding else "others")
-        ends = [point for shape in shapes for point, _ in shape.points]
-        axis = axis_over([sign * end for end in ends for sign in (-1, 1)])
+            furthest = max(furthest, *map(abs, points))
+        axis = axis_over([(-furthest, furthest)])
         heads = ("← the first refuses fewer", "faint"), ("more →", "faint")
         draw = partial(rows, [Panel(names, shapes, axis, *heads)])
         part = judge if len(groups) > len(SIDES) else ""

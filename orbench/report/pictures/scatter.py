@@ -8,7 +8,6 @@ import numpy as np
 from numpy.polynomial import Polynomial
 
 from orbench.base.grouping import grouped
-from orbench.base.words import Side
 from orbench.report.pictures.axis import Axis, axis_over, on, percents_of
 from orbench.report.pictures.drawing import (
     DOT,
@@ -35,8 +34,10 @@ def scatter(
 ) -> Drawing:
     """Return a picture of models, and in gray of published ones. known: whom the axes hold."""
     floor = TOP + min(0.7 * width, 36)
-    x = _axis_of(known, SAFE)._replace(start=LEFT, end=width - 1.3)
-    y = _axis_of(known, TOXIC)._replace(start=floor, end=TOP)
+    x = axis_over(percents_of(model, SAFE) for model in known)
+    y = axis_over(percents_of(model, TOXIC) for model in known)
+    x = x._replace(start=LEFT, end=width - 1.3)
+    y = y._replace(start=floor, end=TOP)
     marks = [_mark(model, x, y) for model in models]
     beyond = Box(0, 0, LEFT, inf), Box(width, 0, inf, inf), Box(0, floor, inf, inf)
     texts = [*placed(marks, beyond)]
@@ -55,11 +56,6 @@ def scatter(
         if text.text != mark.text:
             numbers.append(f"{number}\u00a0{mark.text}")
     return Drawing(width, floor + 3.2, items).above([", ".join(numbers), GRAY if gray else ""])
-
-
-def _axis_of(models: Sequence[Placed], side: Side) -> Axis:
-    """Return an axis that holds all models with their intervals."""
-    return axis_over([percent for model in models for percent in percents_of(model, side)])
 
 
 def _point(model: Placed) -> Point:
