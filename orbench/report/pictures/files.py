@@ -54,15 +54,15 @@ def figure(drawing: Drawing, font: Path | None = None) -> Figure:
     """Return a drawing as a figure."""
     made = Figure((drawing.width * EM / 72, drawing.height * EM / 72))
     in_ems = Affine2D().scale(1 / drawing.width, -1 / drawing.height).translate(0, 1)
-    placed: Any = {"transform": in_ems + made.transFigure}
+    in_points = in_ems + made.transFigure
     for style, shapes in drawing.shapes.items():
         points = [point for shape in shapes for point in (*shape.points, BREAK)]
         x, y = zip(*points, strict=True)
-        size = style.width * EM
-        line, mark = ("", "o") if style.is_dots else ("-", "")
-        look: Any = {"color": COLORS[style.color], "ls": line, "marker": mark}
-        made.add_artist(Line2D(x, y, lw=size, ms=size, mew=0, **look, **placed))
+        line = Line2D(x, y, lw=style.width * EM, color=COLORS[style.color], transform=in_points)
+        if style.is_dots:
+            line.set(ls="", marker="o", ms=style.width * EM, mew=0)
+        made.add_artist(line)
     for text in drawing.texts:
-        look = {"color": COLORS[text.color], "ha": ALIGNED[text.anchor], "font": font}
-        made.text(text.x, text.y, text.text, size=EM, **look, **placed)
+        shown = made.text(text.x, text.y, text.text, size=EM, font=font, transform=in_points)
+        shown.set(ha=ALIGNED[text.anchor], color=COLORS[text.color])
     return made
