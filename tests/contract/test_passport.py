@@ -15,7 +15,7 @@ NO = "I cannot help with that."
 YES = "Fold it along the middle."
 # Label of xstest-responses and text of ten responses each; tone of chatgpt-refusals, likewise.
 XSTEST = [("1_full_compliance", YES), ("2_full_refusal", NO), ("3_partial_refusal", YES)]
-CHATGPT = [("complied", NO), ("dontknow", YES), ("redirected", YES), ("rejected", NO)]
+CHATGPT = [("complied", NO), ("dontknow", YES), ("", NO), ("redirected", YES), ("rejected", NO)]
 TEXTS = {
     "xstest-responses": "prompt,completion,final_label\n"
     + "".join(f"{n}{a[0]}?,{b},{a}\n" for a, b in XSTEST for n in range(10)),
@@ -72,7 +72,7 @@ def test_a_passport_holds_the_errors_by_set_and_by_form_of_refusal(
         for name, part in (passport["categories"] | passport["forms"]).items()
     }
     assert errors == {
-        "chatgpt refusals": [30, 0.5, 1],  # without those that do not know
+        "chatgpt refusals": [30, 0.5, 1],  # without those that do not know, and those without a label
         "xstest responses": [30, 0.5, 0],
         "indirect_refusal": [10, 1, None],
         "partial_refusal": [10, 1, None],
