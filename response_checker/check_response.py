@@ -85,8 +85,9 @@ class ResponseChecker(JudgedStage):
         self.set_judge()
         self.closing = VerdictTable(self)
         # By people: the judge gets a passport.
-        self.is_labeled = "sets" in table.source and args.validate_against == "label"
-        if self.is_labeled:
+        is_labeled = "sets" in table.source and args.validate_against == "label"
+        self.gives_passport = is_labeled and args.merge_result
+        if self.gives_passport:
             passports_in(self.output.parent)  # a damaged file stops the run before it costs
 
     def set_judge(self) -> None:
@@ -165,13 +166,13 @@ class VerdictTable(RefusalTable):
             figures = compared_with_people(rows, args.validate_against, args.check_model)
             tested = under_test(self.stage.input_record)
             csv = ""
-            if output.is_file():
+            if args.merge_result:
                 csv = sha256_of(output)
             # What the figures hold for, and nothing else: by its hash, this CSV.
             figures["made_for"] = {"model": tested.id, **self.stage.reading, "csv": csv}
             write_json(self.stage.beside(".validation.json"), figures)
             lines = [*validation_lines(figures)]
-            if self.stage.is_labeled:
+            if self.stage.gives_passport:
                 from orbench.judging.passport import add_passport
 
                 lines += add_passport(output, figures, rows, args.prices)

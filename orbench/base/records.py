@@ -32,7 +32,14 @@ CARRIED = ("under_test", "written_by", "selectors", "source")
 
 # What a record's readers rely on: a type; a dict of the entries that are read, with None for all
 # others; a list of one shape. An entry may be missing.
-_MODEL = {"asked": str, "id": str, "family": str, "left_out": str}
+_MODEL = {
+    "asked": str,
+    "id": str,
+    "family": str,
+    "served_by": dict,
+    "left_out": str,
+    "left_out_parameters": dict,
+}
 SHAPE: Record = {
     "stage": str,
     "part": str,

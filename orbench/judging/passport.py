@@ -6,8 +6,8 @@ is the run record, with what `compared_with_people` returns and `note`, what rep
 
 from pathlib import Path
 
-from orbench.base.records import PASSPORTS, passports_in, read_record, validation_of
-from orbench.base.tables import read_csv, write_json
+from orbench.base.records import PASSPORTS, passports_in, read_record
+from orbench.base.tables import read_csv, sha256_of, write_json
 from orbench.base.words import Json, Lines, Rows
 from orbench.judging.validation import judges_compared
 from orbench.models.requests import Prices, Tokens
@@ -31,9 +31,10 @@ def add_passport(csv: Path, figures: Json, rows: Rows, prices: Prices | None) ->
         yield f"for 1,000 rows: {Tokens(**found['tokens']).cost(prices, times)}"
     passports = passports_in(csv.parent) | {csv.name: found}
     write_json(csv.parent / PASSPORTS, passports)
-    for name in sorted(passports.keys() - {csv.name}):
+    for name, passport in sorted(passports.items()):
         other = csv.parent / name
-        if validation_of(other):
+        is_other = name != csv.name and other.is_file()
+        if is_other and sha256_of(other) == passport.get("output", {}).get("csv"):
             for line in judges_compared(rows, read_csv(other).rows, figures["column"]):
                 yield f"minus {name}, on responses that both scored: {line}"
 
@@ -42,8 +43,9 @@ def _note(passport: Json) -> str:
     """Return a judge's errors, and whether its rules have seen some of the responses."""
     errors = passport["overall"]
     n = errors["n"]
+    judge = [passport["check_model"], passport["parameters"]["judge_settings"]]
     note = (
-        f"passport of {passport['check_model']}: misses {100 * errors['misses'][0]:.1f} %, "
+        f"passport of {', '.join(filter(None, judge))}: misses {100 * errors['misses'][0]:.1f} %, "
         f"false alarms {100 * errors['false_alarms'][0]:.1f} % on {n:,} labeled responses"
     )
     unscored = passport["input"]["rows"] - n

@@ -78,14 +78,21 @@ def _passports(csv: Path, record: Record) -> Lines:
     for folder in csv.resolve().parents:
         with suppress(UserError):  # another program's file of that name
             for passport in passports_in(folder).values():
-                if _decider(passport) == _decider(record):
+                if passport.get("settings") and _decider(passport) == _decider(record):
                     yield passport.get("note", "")
 
 
 def _decider(record: Record) -> list[object]:
-    """Return what decides: the judge, how it is asked and read, and the version of the rules."""
-    rules = record.get("versions", {}).get("rules")
-    return [record.get("settings"), record.get("parameters"), rules]
+    """Return what decides: the judge, how it is asked and read, the versions of the suite and of
+    the rules, and for each model what answered and what it was asked without.
+    """
+    versions = record.get("versions", {})
+    parts = [record.get(name) for name in ("settings", "parameters")]
+    parts += [versions.get(name) for name in ("orbench", "rules")]
+    for model in record.get("models", []):
+        parts.append({name.partition(" via ")[0] for name in model.get("served_by", ())})
+        parts.append(set(model.get("left_out_parameters", ())))
+    return parts
 
 
 def _certain(record: Record) -> float:

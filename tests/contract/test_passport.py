@@ -107,20 +107,63 @@ def test_a_judge_is_compared_on_the_responses_that_both_scored_and_named_in_repo
     minus = "minus o.csv, on responses that both scored: "
     assert f"{words}\nfor 1,000 rows: cost $0.0197\n{minus}accuracy +18.6 points [" in said
     assert f"\n{minus}misses -50.0 points [-66.2, -30.8], n 40\n" in said
-    desk.csv("r.csv", ("prompt", "response"), [("Why?", YES), ("How?", NO)])
-    desk.write("r.run.json", '{"under_test": {"id": "m"}}')
-    desk.stage(CHECK, "--check_model=j", "--output_path=over/j.csv")
-    desk.stage(CHECK, "--check_model=j", "--random_seed=1", "--output_path=over/other.csv")
-    desk.write("over/passport.json", '{"other program": {}}')
-    desk.write("passport.json", '{"other program": {}, ' + desk.text("passport.json")[1:])
+    desk.write("passport.json", '{"": {}, "other program": {}, ' + desk.text("passport.json")[1:])
+    give_results(desk, "over/j.csv")
+    desk.write("over/passport.json", '{"other program": {"note": "passport"}}')
     desk.csv("over/import.csv", ("prompt", "response", "is_rejected"), [("Who?", NO, "True")])
-    results = ("m=over/j.csv", "n=over/other.csv", "o=over/import.csv")
+    results = ("m=over/j.csv", "o=over/import.csv")
     said = desk.run(RESULTS, "--over_refusal", *results, "--output_dir=out").stderr
-    assert f"m, over-refusal rate: {words}\n" in said
-    assert said.count("passport") == 1  # with another random seed, it is another judge
-    desk.write("o.csv", "edited")
+    assert f"m, over-refusal rate: {words}\n" in said and said.count("passport") == 1
+    rules = ("--check_model=rules", "--overwrite", "--validate_against=human")
+    desk.csv("r.csv", ("prompt", "response", "human"), [("Why?", YES, "refusal")])
+    desk.stage(CHECK, *rules)  # in place of o.csv
     said = judged(desk, raw, "--check_model=j", "--output_path=j.csv", status=3)
     assert words in said and "minus" not in said
+
+
+OTHER_JUDGES = {
+    "another model answers": ("models", [{"served_by": {"loopback-1": 1, "x": 1}}]),
+    "one is asked without a parameter": (
+        "models",
+        [{"served_by": {"loopback-1": 2}, "left_out_parameters": {"response_format": 2}}],
+    ),
+    "the suite is another": ("versions", {"orbench": "0.9.0"}),
+    "it is elsewhere": ("settings", {"model": "j at http://other/v1"}),
+    "it is read in another way": ("parameters", {"check_model": "j", "rubric": "graded"}),
+}
+
+
+def test_a_passport_is_named_beside_no_other_judge(desk: Desk, raw: RawServer) -> None:
+    desk.serve("[[2]]")
+    judged(desk, raw, "--check_model=j", "--random_seed=1", "--output_path=j.csv")
+    give_results(desk, "j1.csv", "--random_seed=1")
+    record = desk.record("j1.csv")
+    same = ("models", [{"served_by": {"loopback-1 via y": 2}}])
+    for name, (part, value) in {"": same, **OTHER_JUDGES}.items():
+        desk.write("j1.run.json", json.dumps(record | {part: value}))
+        said = desk.run(RESULTS, "--over_refusal", "m=j1.csv", "--table").stderr
+        assert ("passport of j, random seed 1: misses 0.0 %" in said) == (not name), name
+    give_results(desk, "j2.csv", "--random_seed=2")
+    assert "passport" not in desk.run(RESULTS, "--over_refusal", "m=j2.csv", "--table").stderr
+
+
+def give_results(desk: Desk, name: str, *flags: str) -> None:
+    """Results that the judge j gives."""
+    desk.csv("r.csv", ("prompt", "response"), [("Why?", YES), ("How?", NO)])
+    desk.write("r.run.json", '{"under_test": {"id": "m"}}')
+    desk.stage(CHECK, "--check_model=j", f"--output_path={name}", *flags)
+
+
+def test_a_run_in_several_files_leaves_the_passport_of_the_one_file_there(
+    desk: Desk, raw: RawServer
+) -> None:
+    judged(desk, raw, "--check_model=rules", "--output_path=o.csv")
+    passport = desk.text("passport.json")
+    desk.serve("[[2]]")
+    said = judged(desk, raw, "--check_model=j", "--output_path=o.csv", "--merge_result=False")
+    assert "passport" not in said and desk.text("passport.json") == passport
+    validation = json.loads(desk.text("o.validation.json"))
+    assert validation["made_for"]["csv"] == ""  # not the file of the rules
 
 
 def test_what_is_not_as_it_should_be_stops_the_run_in_a_line(desk: Desk, raw: RawServer) -> None:
