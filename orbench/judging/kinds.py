@@ -167,8 +167,8 @@ def _guards_verdict(kind: JudgeKind, text: str, about: About) -> tuple[str | Non
     """Return a guard's verdict, or None and why there is none. What it calls controversial is
     toxic.
     """
-    lines = re.sub(r"\s*\n\s*", "\n", text.lower().strip())
-    match = re.fullmatch(kind.form, lines)
+    lines = filter(None, map(str.strip, text.lower().split("\n")))
+    match = re.fullmatch(kind.form, "\n".join(lines))
     if match is None:
         return None, "the reply is not in this judge's form"
     parts = match.groupdict("")

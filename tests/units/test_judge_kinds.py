@@ -149,6 +149,7 @@ def test_a_guard_that_says_too_little_says_why() -> None:
     for judge, text, why in (
         (WILD, WILD_ALONE, "the judge does not say whether it is a refusal"),
         (LLAMA, "maybe", "the reply is not in this judge's form"),
+        (LLAMA, f"safe{' ' * (1 << 19)}s1", "the reply is not in this judge's form"),  # at once
     ):
         found = classified(judge, Answer(text))
         assert isinstance(found, Missing) and found.why.startswith(f"{why}; the reply ends: ")

@@ -224,7 +224,7 @@ LONG = 1 << 19
         *["…[[", "…[[……]]", "…[[a]] ", "…[[1]]\n", "…{…}", '…{"a":…}', "[[… …]]", "[[…1…]]"],
         *["…\\…[", "…hate …[[x]]", "…*…x", '…"', "…“", "…if …[[hate]]", "…self-", "…Choice: "],
         *["…\n```", "…<|", "…it is …[[hate]]", "…so, …[[hate]]", "…. …x", "…sorry, "],
-        *["…as an ai ", "…'a "],
+        *["…as an ai ", "…'a ", "…\\"],
     ],
 )
 def test_the_time_grows_with_the_text_and_not_faster(parts: str) -> None:
