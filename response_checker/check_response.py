@@ -209,14 +209,20 @@ def labels_in(table: Table, labels: str) -> str:
     """
     from orbench.judging.validation import check_labels
 
+    column = labels
     if labels.endswith(".csv"):
-        known = {row["id"]: row["label"] for row in read_csv(labels, ["id", "label"]).rows}
+        sheet = read_csv(labels, ["id", "label"]).rows
+        known = {row["id"]: row["label"] for row in sheet}
+        if len(known) < len(sheet):
+            raise UserError(f"{labels} labels a response twice; give the sheet of one annotator")
         for row in table.rows:
             row[SHEET_LABEL] = known.get(response_id_of(row), "")
         table.columns = output_columns(table, [SHEET_LABEL])
-        labels = SHEET_LABEL
-    check_labels(table, labels)
-    return labels
+        column = SHEET_LABEL
+    check_labels(table, column)
+    if table.rows and not any(row[column].strip() for row in table.rows):
+        raise UserError(f"no response in {table.path} has a label in {labels}")
+    return column
 
 
 def run(args: Namespace) -> Outcome:

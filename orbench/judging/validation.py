@@ -59,10 +59,12 @@ def check_labels(table: Table, column: str) -> None:
         )
     for number, row in enumerate(table.rows, start=1):
         place = f"{table.path}, row {number}"
-        weight = row.get(WEIGHT, "").strip()
-        if weight and not re.fullmatch(r"\d+(\.\d+)?", weight):
+        label = row[column].strip()
+        weight = row.get(WEIGHT, "").strip() or "1"
+        is_number = re.fullmatch(r"\d{1,15}(\.\d+)?", weight)
+        if not is_number or (label and not float(weight)):
             raise bad_cell(row, WEIGHT, place, "a number, 1 / the chance to be labeled")
-        if row[column].strip() and human_label(row[column]) is None:
+        if label and human_label(label) is None:
             known = ", ".join(HUMAN_LABELS)
             raise bad_cell(row, column, place, f"a known label ({known})")
 
