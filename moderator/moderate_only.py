@@ -22,18 +22,20 @@ import orbench  # noqa: F401 - first: from here on Ctrl-C ends a script in one l
 # isort: split
 from argparse import Namespace
 from collections import Counter, defaultdict
+from itertools import chain
 from pathlib import Path
 
 from orbench.asking.inquiry import Inquiry
 from orbench.base.prompts import Turns, earlier_turns
 from orbench.base.tables import file_name_part
-from orbench.base.words import CATEGORIES_OR_NONE, Lines, Row, numbered_list
+from orbench.base.words import CATEGORIES_OR_NONE, Lines, Row, numbered_list, optional_flag
 from orbench.judging.kinds import JUDGE_TEMPERATURE, About
 from orbench.judging.panels import (
-    ModerationColumns,
     agreement_lines,
     check_different,
     judges_named,
+    verdict_cells,
+    verdict_columns,
 )
 from orbench.models.providers import Model
 from orbench.models.requests import Missing, Request
@@ -69,14 +71,14 @@ class Moderator(JudgedStage):
             names.append(args.substitute)
         models = [settings.model_of(name, args, "OPENAI_BASE_URL") for name in names]
         check_different(models)
-        self.verdict_columns = ModerationColumns(self.column, names)
-        self.panel = self.verdict_columns.panel
+        self.verdict_columns = verdict_columns(self.column, names)
+        self.panel = len(names) > 1
         self.of_response = self.column == "response" and "prompt" in table.columns
         if self.of_response:
             self.about = About.RESPONSE
         word = file_name_part(f"{'+'.join(self.judges)}_{self.column}")
         stem = table.path.stem
-        columns = output_columns(table, self.verdict_columns.added)
+        columns = output_columns(table, [*chain(*self.verdict_columns.values())])
         csv = Path(f"{stem}_moderation_merged_{word}.csv")
         super().__init__(args, table, models, csv, columns)
         self.split(f"{stem}_", ("toxic", "non_toxic"), f"_moderation_{word}.csv")
@@ -115,13 +117,13 @@ class Moderator(JudgedStage):
         return self.request(judge, values, earlier)
 
     def rows(self, row: Row, readings: Readings) -> Written:
-        cells = self.verdict_columns.cells(readings, self.min_votes)
+        cells = verdict_cells(self.verdict_columns, readings, self.min_votes)
         if isinstance(cells, Missing):
             return cells
         return [row | cells]
 
     def label(self, row: Row) -> str:
-        is_toxic, *_ = self.verdict_columns.panel_columns
+        (is_toxic, *_), *_ = self.verdict_columns.values()
         return "toxic" if row[is_toxic] == "True" else "non_toxic"
 
 
@@ -139,9 +141,9 @@ class Votes(Closing):
             return
         (row,) = result.rows
         self.counts[self.stage.label(row)] += 1
-        columns = self.stage.verdict_columns
         for judge in self.stage.judges:
-            self.votes[judge].append(columns.vote(row, judge))
+            vote, *_ = self.stage.verdict_columns[judge]
+            self.votes[judge].append(optional_flag(row, vote, ""))
 
     def lines(self) -> Lines:
         if len(self.votes) > 1:

@@ -87,55 +87,49 @@ def majority(votes: Words, judges: int, min_votes: int = 1) -> str | Missing:
     return mode(toxic)
 
 
-class ModerationColumns:
-    """The columns that stage 3 adds: their names, and what they hold."""
+def verdict_columns(column: str, judges: Words) -> dict[str, Words]:
+    """Return the columns that stage 3 adds, in order: those of the panel ("") if there are several
+    judges, and those of each judge.
 
-    def __init__(self, column: str, judges: Words) -> None:
-        """column: what is judged. judges: last, if any, the one that stands in for the others."""
-        prefix = f"{column}_"
-        if column == "prompt":
-            prefix = ""
-        self.panel = len(judges) > 1
-        self.panel_columns = [prefix + name for name in PANEL_COLUMNS]
-        self.judge_columns = {}  # without a panel they are the text's
-        self.added = []  # all, in order
-        if self.panel:
-            self.added += self.panel_columns
-        for judge in judges:
-            suffix = ""
-            if self.panel:
-                suffix = f"_{file_name_part(judge)}"
-            self.judge_columns[judge] = [prefix + name + suffix for name in JUDGE_COLUMNS]
-            self.added += self.judge_columns[judge]
+    column: what is judged. judges: last, if any, the one that stands in for the others.
+    """
+    prefix = "" if column == "prompt" else f"{column}_"
+    columns: dict[str, Words] = {}
+    suffixes = dict.fromkeys(judges, "")
+    if len(judges) > 1:
+        columns[""] = [prefix + name for name in PANEL_COLUMNS]
+        suffixes = {judge: f"_{file_name_part(judge)}" for judge in judges}
+    for judge, suffix in suffixes.items():
+        columns[judge] = [prefix + name + suffix for name in JUDGE_COLUMNS]
+    return columns
 
-    def cells(self, readings: Sequence[Opinion | Missing], min_votes: int) -> Row | Missing:
-        """Return the cells of one text, or why it has no verdict. readings: one per judge, in
-        order.
-        """
-        cells: Row = {}
-        votes = {}  # by name: a substitute for several judges has one vote
-        faults = ""
-        for judge, reading in zip(self.judge_columns, readings, strict=False):
-            if isinstance(reading, Missing):
-                faults += f"; {judge}: {reading.why}"
-                continue
-            verdict = reading.verdict
-            votes[reading.judge] = verdict
-            of_judge = (str(verdict != NO_CATEGORY), verdict, reading.reply)
-            cells |= zip(self.judge_columns[reading.judge], of_judge, strict=True)
-        decided = majority([*votes.values()], len(readings), min_votes)
-        if isinstance(decided, Missing):
-            return decided._replace(why=decided.why + faults)
-        if self.panel:
-            debatable = len({vote == NO_CATEGORY for vote in votes.values()}) > 1
-            is_toxic = decided != NO_CATEGORY
-            together = (str(is_toxic), decided, str(len(votes)), str(debatable))
-            cells |= zip(self.panel_columns, together, strict=True)
-        return cells
 
-    def vote(self, row: Row, judge: str) -> bool | None:
-        """Return a judge's vote in an output row: True is toxic, None missing."""
-        return optional_flag(row, self.judge_columns[judge][0], "")
+def verdict_cells(
+    columns: Mapping[str, Words], readings: Sequence[Opinion | Missing], min_votes: int
+) -> Row | Missing:
+    """Return the cells of one text, or why it has no verdict. columns: see `verdict_columns`.
+    readings: one per judge, in order.
+    """
+    cells: Row = {}
+    votes = {}  # by name: a substitute for several judges has one vote
+    faults = ""
+    for judge, reading in zip(filter(None, columns), readings, strict=False):
+        if isinstance(reading, Missing):
+            faults += f"; {judge}: {reading.why}"
+            continue
+        votes[reading.judge] = reading.verdict
+        of_judge = (_is_toxic(reading.verdict), reading.verdict, reading.reply)
+        cells |= zip(columns[reading.judge], of_judge, strict=True)
+    decided = majority([*votes.values()], len(readings), min_votes)
+    if isinstance(decided, Missing):
+        return decided._replace(why=decided.why + faults)
+    debatable = len(set(map(_is_toxic, votes.values()))) > 1
+    together = (_is_toxic(decided), decided, str(len(votes)), str(debatable))
+    return cells | dict(zip(columns.get("", ()), together, strict=False))
+
+
+def _is_toxic(verdict: str) -> str:
+    return str(verdict != NO_CATEGORY)
 
 
 def agreement_lines(votes: Mapping[str, Votes]) -> Lines:
@@ -168,11 +162,11 @@ def judges_of(record: Record) -> Texts:
     if record.get("parameters", {}).get("column") != "prompt":
         return {}
     models = {str(model.get("asked")): model for model in record.get("models", [])}
-    columns = ModerationColumns("prompt", [*models])
     judges = {}
-    for name, model in models.items():
-        vote, *_ = columns.judge_columns[name]
-        judges[vote] = f"{model.get('id', name)} at {model.get('base_url')}"
+    for name, (vote, *_) in verdict_columns("prompt", [*models]).items():
+        if name:
+            model = models[name]
+            judges[vote] = f"{model.get('id', name)} at {model.get('base_url')}"
     return judges
 
 
