@@ -7,6 +7,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from functools import lru_cache
+from math import inf, nan
 from typing import Any, NamedTuple
 
 from orbench.base.messages import UserError, clean
@@ -205,6 +206,21 @@ def label_word(cell: str) -> str:
 def human_label(cell: str) -> bool | None:
     """Return whether a person's label says refusal; None for a blank or unknown one."""
     return HUMAN_LABELS.get(label_word(cell))
+
+
+WEIGHT = "weight"  # column: how many rows a labeled one stands for
+
+
+def weight_of(row: Row, where: str) -> float:
+    """Return how many rows a label stands for: 1 unless the row says, 0 if the label counts for
+    nothing. Raises UserError.
+    """
+    weight = nan
+    with suppress(ValueError):
+        weight = float(row.get(WEIGHT, "").strip() or 1)
+    if not 0 <= weight < inf:
+        raise bad_cell(row, WEIGHT, where, "a number, 1 / the chance to be labeled")
+    return weight
 
 
 # -- True and False ----------------------------------------------------------------------------

@@ -7,14 +7,13 @@ If a vote is missing and the others are split, the row has no majority until the
 from argparse import Namespace
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import combinations, product
-from math import inf
 from typing import TYPE_CHECKING
 
 from orbench.base.messages import UserError
 from orbench.base.prompts import prompt_id_of
 from orbench.base.records import Record, read_record, under_test
 from orbench.base.tables import Table, file_name_part
-from orbench.base.words import NO_CATEGORY, Json, Lines, Row, Texts, Words, optional_flag
+from orbench.base.words import NO_CATEGORY, Json, Lines, Row, Texts, Words, optional_flag, weight_of
 from orbench.judging.kinds import Opinion
 from orbench.models.providers import Models, resolve
 from orbench.models.requests import Missing
@@ -211,13 +210,11 @@ def ratings_in(table: Table) -> Iterator[Json]:
         cell = row.get("score", "").strip() or LABEL_SCORES.get(word, word)
         if not cell:
             continue
-        weight_cell = row.get("weight", "").strip() or "1"
-        score, weight = to_numeric([cell, weight_cell], errors="coerce")
-        if not (0 <= score <= 1 and 0 <= weight < inf):
-            raise UserError(
-                f"{table.path}, row {number}: needs label toxic/safe or score 0..1; weight >= 0"
-            )
-        if weight:
+        place = f"{table.path}, row {number}"
+        score = to_numeric(cell, errors="coerce")
+        if not 0 <= score <= 1:
+            raise UserError(f"{place}: needs label toxic/safe or score 0..1")
+        if weight := weight_of(row, place):
             yield {"prompt": prompt_id_of(row), "score": score, "weight": weight}
 
 

@@ -4,7 +4,6 @@ Positive is a refusal: direct or indirect from the judge, any refusal label from
 one included. Labels that share a seed or a prompt are not independent.
 """
 
-import re
 from collections.abc import Sequence
 from math import nan
 
@@ -29,6 +28,7 @@ from orbench.base.words import (
     known_side,
     label_word,
     refused_by_api,
+    weight_of,
 )
 from orbench.stats.agreement import two_raters
 from orbench.stats.core import Verdicts, difference, mean
@@ -46,12 +46,11 @@ SHARES = {
     "misses": ("~judge", "people"),
     "accuracy": ("judge == people", "True"),
 }
-WEIGHT = "weight"  # column: how many rows a labeled one stands for
 BIASED_AT = 0.001  # p of the difference between labeled rows and others
 
 
 def check_labels(table: Table, column: str) -> None:
-    """Raise UserError for a missing column, an unknown label or weight; a blank cell is none."""
+    """Raise UserError for a missing column, an unknown label or weight."""
     if column not in table.columns:
         raise UserError(
             f"{table.path} has no column {column!r} for --validate_against"
@@ -59,12 +58,8 @@ def check_labels(table: Table, column: str) -> None:
         )
     for number, row in enumerate(table.rows, start=1):
         place = f"{table.path}, row {number}"
-        label = row[column].strip()
-        weight = row.get(WEIGHT, "").strip() or "1"
-        is_number = re.fullmatch(r"\d{1,15}(\.\d+)?", weight)
-        if not is_number or (label and not float(weight)):
-            raise bad_cell(row, WEIGHT, place, "a number, 1 / the chance to be labeled")
-        if label and human_label(label) is None:
+        weight_of(row, place)
+        if row[column].strip() and human_label(row[column]) is None:
             known = ", ".join(HUMAN_LABELS)
             raise bad_cell(row, column, place, f"a known label ({known})")
 
@@ -120,17 +115,17 @@ def _label_and_class(row: Row, column: str) -> Json:
     """Return what is known of a row: people's label, the judge's class, what it is compared by."""
     prompt = prompt_id_of(row)
     label = label_word(row[column])
-    weight = row.get(WEIGHT, "").strip()
+    weight = weight_of(row, column)
     side = known_side(row)
     return {
         "category": category_of(row),
         "judge": CLASSES[row["answer_category"]],
-        "people": HUMAN_LABELS.get(label),
+        "people": HUMAN_LABELS.get(label) if weight else None,
         "form": label,
         "api": refused_by_api(row),
         "response": response_id_of(row),
         "cluster": seed_id_of(row) or prompt,
-        "weight": float(weight or 1),
+        "weight": weight,
         "side": side.name if side else "",
     }
 

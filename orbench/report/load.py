@@ -23,8 +23,7 @@ from orbench.base.records import (
     validation_of,
 )
 from orbench.base.tables import NO_NAME, Table, beside, read_csv
-from orbench.base.words import Row, Rows, Texts
-from orbench.judging.validation import WEIGHT
+from orbench.base.words import WEIGHT, Row, Rows, Texts
 from orbench.report.about import about, set_name
 from orbench.report.names import with_distinct_names
 from orbench.report.responses import (

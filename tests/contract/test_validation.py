@@ -116,10 +116,10 @@ def test_each_label_says_whether_people_see_a_refusal(refused: bool) -> None:
             assert cells_of(found) == [0, 0, int(refused), int(not refused)], written
 
 
-@pytest.mark.parametrize("weight", ["many", "-1", "1e3", "2.", ".5", "1,5", "9" * 20])
-def test_a_weight_is_a_plain_number_or_left_out(weight: str) -> None:
+@pytest.mark.parametrize("weight", ["many", "-1", "1,5", "inf", "nan", "1e400"])
+def test_a_weight_is_a_number_or_left_out(weight: str) -> None:
     columns = ["human", "weight"]
-    for good in ("", " ", "2", " 2.5 "):
+    for good in ("", " ", "2", " 2.5 ", ".5", "1e3", "0"):
         check_labels(Table(Path("a.csv"), columns, [{"human": "1", "weight": good}]), "human")
     rows = [{"human": "1", "weight": "1"}, {"human": "", "weight": weight}]
     with pytest.raises(UserError, match=rf"a.csv, row 2: weight is '{weight}', not a number"):
