@@ -23,7 +23,7 @@ from pathlib import Path
 from orbench.asking.inquiry import Inquiry
 from orbench.base.messages import UserError, did_you_mean
 from orbench.base.prompts import earlier_turns, response_id_of
-from orbench.base.records import failed_rows, passports_in, read_record, under_test
+from orbench.base.records import failed_rows, passports_in, read_record
 from orbench.base.tables import Table, file_name_part, read_csv, sha256_of, write_json
 from orbench.base.words import CLASSES, INDIRECT, OF_THREE, Lines, Row, Words, numbered_list
 from orbench.judging.kinds import GENERAL, JUDGE_TEMPERATURE, About
@@ -164,12 +164,9 @@ class VerdictTable(RefusalTable):
 
             output = self.stage.output
             figures = compared_with_people(rows, args.validate_against, args.check_model)
-            tested = under_test(self.stage.input_record)
-            csv = ""
-            if args.merge_result:
-                csv = sha256_of(output)
+            csv = sha256_of(output) if args.merge_result else ""
             # What the figures hold for, and nothing else: by its hash, this CSV.
-            figures["made_for"] = {"model": tested.id, **self.stage.reading, "csv": csv}
+            figures["made_for"] = {"csv": csv}
             write_json(self.stage.beside(".validation.json"), figures)
             lines = [*validation_lines(figures)]
             if self.stage.gives_passport:

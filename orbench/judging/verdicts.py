@@ -215,13 +215,9 @@ def _choice_at_end(line: str, table: _Spellings) -> tuple[str, str | None]:
     return line, None
 
 
-def _choices_in(texts: Words, table: _Spellings) -> set[str]:
+def _choices_in(texts: Words, table: _Spellings) -> set[str | None]:
     """Return the choices that texts give, or are."""
-    choices = set()
-    for text in texts:
-        if choice := _verdict(text, table) or _choice_in(text, table):
-            choices.add(choice)
-    return choices
+    return {_verdict(text, table) or _choice_in(text, table) for text in texts} - {None}
 
 
 def _choice_in(written: str, table: _Spellings) -> str | None:
