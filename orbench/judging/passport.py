@@ -29,12 +29,12 @@ def add_passport(csv: Path, figures: Json, rows: Rows, prices: Prices | None) ->
     if prices:
         times = 1000 / found["input"]["rows"]
         yield f"for 1,000 rows: {Tokens(**found['tokens']).cost(prices, times)}"
-    passports = passports_in(csv.parent) | {csv.name: found}
-    write_json(csv.parent / PASSPORTS, passports)
-    for name, passport in sorted(passports.items()):
+    others = passports_in(csv.parent)
+    others.pop(csv.name, None)
+    write_json(csv.parent / PASSPORTS, others | {csv.name: found})
+    for name, passport in others.items():
         other = csv.parent / name
-        is_other = name != csv.name and other.is_file()
-        if is_other and sha256_of(other) == passport.get("output", {}).get("csv"):
+        if other.is_file() and sha256_of(other) == passport.get("output", {}).get("csv"):
             for line in judges_compared(rows, read_csv(other).rows, figures["column"]):
                 yield f"minus {name}, on responses that both scored: {line}"
 

@@ -123,9 +123,7 @@ def _is_doubted(above: Words, remark: str) -> bool:
 def _last_lines(text: str, table: _Spellings) -> Words:
     """Return a reply's last lines, bare and in small letters; of a JSON object its verdict."""
     text = re.sub(r"(?<!\\)\\+([\[\]_*{}()#+.!>~|`-])", r"\1", text)  # markdown's backslashes
-    start = text.find("{")
-    end = text.rfind("}") + 1
-    braces = text[start:end]
+    braces = text[text.find("{") : text.rfind("}") + 1]
     if name := _verdict_in_json(braces, table):
         text = text.replace(braces, f"[[{name}]]")
     text = text[-4000:].translate(_LIKE)

@@ -87,8 +87,8 @@ def _decider(record: Record) -> list[object]:
     the rules, and for each model what answered and what it was asked without.
     """
     versions = record.get("versions", {})
-    parts = [record.get(name) for name in ("settings", "parameters")]
-    parts += [versions.get(name) for name in ("orbench", "rules")]
+    parts = [record.get("settings"), record.get("parameters")]
+    parts += [versions.get("orbench"), versions.get("rules")]
     for model in record.get("models", []):
         parts.append({name.partition(" via ")[0] for name in model.get("served_by", ())})
         parts.append(set(model.get("left_out_parameters", ())))
