@@ -120,8 +120,7 @@ def check_sides(prompts: Texts, args: Namespace) -> dict[str, set[str]]:
         for row in rows:
             if row["prompt"].strip() and prompt_id_of(row) in of_other_side:
                 raise UserError(
-                    "in --prompts and in --toxic, remove it from one: "
-                    f"{one_line(shown_question(row))}"
+                    f"on both sides, remove it from one: {one_line(shown_question(row))}"
                 )
         ids[side] = ids_of(rows)
         of_other_side |= ids[side]
