@@ -22,13 +22,14 @@ from argparse import Namespace
 from pathlib import Path
 
 from orbench.base.messages import shortened
-from orbench.base.tables import Table, columns_in
+from orbench.base.records import FAILED
+from orbench.base.tables import Table, check_outputs, columns_in
 from orbench.base.words import Row
 from orbench.models.providers import Model
 from orbench.models.requests import Missing, Request
 from orbench.refusals import rules
 from orbench.stages import flags
-from orbench.stages.logs import LACKING, Logged, Logs
+from orbench.stages.logs import Logged, Logs
 from orbench.stages.responses import COLUMNS, ResponseStage, ResponseTable
 from orbench.stages.run import Outcome, as_script
 from orbench.stages.runner import run_stage
@@ -64,10 +65,11 @@ class ResponseImport(ResponseStage):
         }
         self.closing = ResponseTable(self)
         self.notes = [f"imported from {tool} {version}".strip()]
-        for what, n in (+logs.left_out).items():
+        for what, n in logs.left_out.items():
             self.notes.append(f"left out: {what} ({n:,})")
-        if logs.left_out[LACKING]:
-            self.input_record = {"complete": False}
+        # Of the logs; a record beside the first one is of an earlier import.
+        self.input_record = {"complete": {"", "success"}.issuperset(logs.status.values())}
+        check_outputs([self.output, self.beside(FAILED)], args.input)
 
     def inquiries(self, row: Row) -> Plan:
         assert isinstance(row, Logged)

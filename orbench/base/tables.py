@@ -92,10 +92,12 @@ def check_single(table: Table) -> None:
 
 def _lines(path: Path) -> Iterator[tuple[int, list[str]]]:
     """Yield the cells of each line that is not blank, after the number that it begins with."""
-    with path.open("rb") as binary:
-        start = binary.read(8).removeprefix(codecs.BOM_UTF8)
-    if start.startswith((PARQUET, b"{", b"[")):
-        yield from enumerate(_records(path, start.startswith(PARQUET)), start=1)
+    records = records_in(path)
+    if records is not None:
+        columns = columns_in(records)
+        yield 1, list(map(storable, columns))
+        for number, record in enumerate(records, start=2):
+            yield number, [cell_text(record.get(column)) for column in columns]
         return
     with path.open(encoding="utf-8-sig", errors="surrogatepass", newline="") as file:
         header = file.readline()
@@ -113,9 +115,22 @@ def _lines(path: Path) -> Iterator[tuple[int, list[str]]]:
             raise UserError(f"{path}, line {number}: {error}; is a quote not closed?") from None
 
 
-def _records(path: Path, is_parquet: bool) -> Iterator[Words]:
-    """Yield header and cells of a parquet file, or of JSON: lines, or a list. Raises UserError."""
+def start_of(path: Path) -> bytes:
+    """Return what a file begins with, without a byte order mark and blanks. Raises OSError."""
+    with path.open("rb") as file:
+        return file.read(100).removeprefix(codecs.BOM_UTF8).lstrip()
+
+
+def records_in(path: Path) -> list[Json] | None:
+    """Return the rows of a parquet file or of JSON, lines or a list; None for another file. Raises
+    UserError.
+    """
+    start = start_of(path)
+    is_parquet = start.startswith(PARQUET)
+    if not (is_parquet or start.startswith((b"{", b"["))):
+        return None
     kind = "JSON lines, one object per line"
+    records: list[Json]
     try:
         if is_parquet:
             from pyarrow import parquet  # type: ignore[import-untyped]
@@ -124,18 +139,15 @@ def _records(path: Path, is_parquet: bool) -> Iterator[Words]:
             records = parquet.read_table(path).to_pylist()
         else:
             text = path.read_text("utf-8-sig")
-            if not text.startswith("["):
+            if not start.startswith(b"["):
                 text = "[" + ",".join(filter(str.strip, text.split("\n"))) + "]"
             records = json.loads(text)
         for number, record in enumerate(records, start=1):
             if not isinstance(record, dict):
                 raise UserError(f"{path}, row {number} is no JSON object: {one_line(str(record))}")
-        columns = columns_in(records)
-        yield list(map(storable, columns))
-        for record in records:
-            yield [cell_text(record.get(column)) for column in columns]
     except NOT_READABLE as error:
         raise UserError(f"{path} is not {kind}: {clean(str(error))[:200]}") from None
+    return records
 
 
 def columns_in(rows: Iterable[Iterable[str]], first: Columns = ()) -> list[str]:

@@ -18,6 +18,8 @@ def test_a_document_is_read_in_pieces_of_any_size(
     monkeypatch.setattr(logs, "CHUNK", size)
     whole = json.loads((FOLDER / name).read_text())
     form = logs.FORMATS["inspect" if "eval" in whole else "promptfoo"]
-    found = list(logs.samples_in(FOLDER / name, form))
-    assert [sample for _, sample in found] == whole.get("samples", whole["results"].get("results"))
-    assert whole.keys() | {"log"} == found[-1][0].keys()
+    found = list(logs.places_in(FOLDER / name, form))
+    assert [place["sample"] for place in found] == whole.get(
+        "samples", whole["results"].get("results")
+    )
+    assert whole.keys() | {"log"} == found[-1]["run"].keys()
