@@ -93,17 +93,15 @@ def _compared(stage: Stage) -> tuple[int, int]:
     of this input have no result.
     """
     # What the rules cannot read is a result, too: a rerun would not change it.
-    failed = stage.beside(FAILED)
     rows = [*stage.written()]
+    failed = stage.beside(FAILED)
     if failed.is_file():
         unscored = read_csv(failed, FAILED_COLUMNS).rows
         rows += [row for row in unscored if row["error_type"] == NOT_ENGLISH]
-    columns = [
-        name for name in stage.table.columns if rows and name in rows[0] and name not in VERDICT
-    ]
-    if not columns:
+    shared = set(stage.table.columns).intersection(*rows[:1]).difference(VERDICT)
+    if not shared:
         return 0, 0
-    cells_of = itemgetter(*columns)
+    cells_of = itemgetter(*shared)
     known = set(map(cells_of, stage.table.rows))
     origins = [cells_of(stage.origin(row)) for row in rows]
     return sum(origin not in known for origin in origins), len(known.difference(origins))
