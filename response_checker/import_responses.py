@@ -42,7 +42,7 @@ class ResponseImport(ResponseStage):
     """Stage 4, with responses that are there already."""
 
     def __init__(self, args: Namespace) -> None:
-        logs = Logs(args, COLUMNS)
+        logs = Logs(args)
         table = Table(args.input[0], columns_in(logs.rows, ["prompt"]), logs.rows)
         columns = output_columns(table, COLUMNS)
         super().__init__(args, table, [], Path("responses.csv"), columns)
@@ -51,6 +51,7 @@ class ResponseImport(ResponseStage):
         version = logs.text(place, "version")
         id_ = re.sub(logs.form.get("provider", "^$"), "", name)
         self.model = Model(name, "", id_, "", "")
+        self.parameters = {"model": name, "logs": [path.name for path in args.input]}
         self.reading = {"refusal_phrases": args.refusal_phrases}
         self.versions = {"rules": rules.version(), tool: version}
         self.under_test = {

@@ -19,10 +19,11 @@ from orbench.base.prompts import MESSAGES, TOOLS, Turn, asked_in, json_in, with_
 from orbench.base.records import FAILED_COLUMNS
 from orbench.base.tables import cell_text, read_csv, records_in, start_of
 from orbench.base.toml_files import toml_beside
-from orbench.base.words import Json, Row, Words
+from orbench.base.words import Json, Row
 from orbench.models.client import parts
 from orbench.models.requests import Answer, Missing, user
 from orbench.refusals.api import at, category_in
+from orbench.stages.responses import COLUMNS
 from orbench.stages.settings import in_words
 
 FORMATS = toml_beside(__file__)  # by the word of --from
@@ -32,7 +33,16 @@ TEXT_PARTS = ("text", "output_text", "reasoning", "thinking", "redacted_thinking
 CHUNK = 2**18  # characters of a JSON document that are read at once
 NO_TEXT = Missing("unscored", "responses that are no text but a list or an object")
 # Columns that mean something to later stages.
-OURS = ("prompt", MESSAGES, TOOLS, "sample", *FAILED_COLUMNS, "refused", "answer_category")
+OURS = (
+    "prompt",
+    MESSAGES,
+    TOOLS,
+    "sample",
+    "refused",
+    "answer_category",
+    *FAILED_COLUMNS,
+    *COLUMNS,
+)
 
 Place = Json  # `run`: what a log says of its run; `sample`; also `answer` in one
 
@@ -46,15 +56,14 @@ class Logged(dict[str, str]):
 class Logs:
     """What was read from logs of one tool."""
 
-    def __init__(self, args: Namespace, taken: Words) -> None:
-        """taken: columns of stage 4. Raises UserError, OSError."""
+    def __init__(self, args: Namespace) -> None:
+        """Raises UserError, OSError."""
         self.form: Json = dict(FORMATS[args.format])
         if args.prompt_column:
             self.form["question"] = [f"sample.{args.prompt_column}"]
         if args.response_column:
             self.form |= {"answers": f"sample.{args.response_column}", "content": ["answer"]}
         self.wanted = args.model  # "" for any
-        self.taken = (*OURS, *taken)
         self.rows: list[Row] = []  # each a Logged
         self.asked = Counter[str]()  # question -> answers
         self.left_out = Counter[str]()  # what -> samples
@@ -68,7 +77,9 @@ class Logs:
             of = f" of {args.model}" if args.model else ""
             raise UserError(f"{path} has no samples{of} that can be imported: {clean(left_out)}")
         if len(self.runs) > 1:
-            names = "; ".join(f"{name or '(no model)'}, {how}".strip(", ") for name, how in self.runs)
+            names = "; ".join(
+                f"{name or '(no model)'}, {how}".strip(", ") for name, how in self.runs
+            )
             raise UserError(f"name one model with --model, or import logs apart: {clean(names)}")
 
     def value(self, place: Place, field: str) -> Any:
@@ -111,9 +122,11 @@ class Logs:
 
     def _add(self, place: Place, model: str) -> None:
         """Add a row for each answer in a sample."""
-        turns = turns_in(self.value(place, "question"))
+        question = self.value(place, "question")
+        turns = turns_in(question)
         row = {MESSAGES: json.dumps(turns), "prompt": ""}
-        if tools := self.text(place, "tools"):
+        tools = self.text(place, "tools")
+        if tools and turns != [user(question)]:  # beside a text they are something else
             row[TOOLS] = tools
         with suppress(UserError):
             row = with_prompt(row, "")
@@ -142,9 +155,9 @@ class Logs:
             for value in at_path(place, path):
                 members = value if isinstance(value, dict) else {path.rpartition(".")[2]: value}
                 for name, cell in members.items():
-                    if name in self.taken:
+                    if name in OURS:
                         name = self.form["prefix"] + name
-                    if not (name in self.taken or cell == row["prompt"] or isinstance(cell, dict)):
+                    if not (name in OURS or cell == row["prompt"] or isinstance(cell, dict)):
                         row[name] = cell_text(cell)
 
     def _answer(self, place: Place) -> Answer | Missing:
@@ -168,7 +181,7 @@ class Logs:
 
 
 def at_path(place: Any, path: str) -> list[Any]:
-    """Return what stands at a dotted path. A text on the way is read as JSON; names may have dots."""
+    """Return what stands at a dotted path. Text on the way is read as JSON; names may have dots."""
     if not path:
         return [place]
     if isinstance(place, str):
