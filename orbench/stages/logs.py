@@ -73,7 +73,7 @@ class Logs:
         for path in dict.fromkeys(args.input):
             self._read(path)
         if not self.rows:
-            left_out = ", ".join(self.left_out) or "none at all"
+            left_out = ", ".join(self.left_out) or self.form["no_log"]
             of = f" of {args.model}" if args.model else ""
             raise UserError(f"{path} has no samples{of} that can be imported: {clean(left_out)}")
         if len(self.runs) > 1:
