@@ -77,10 +77,10 @@ class Logs:
             of = f" of {args.model}" if args.model else ""
             raise UserError(f"{path} has no samples{of} that can be imported: {clean(left_out)}")
         if len(self.runs) > 1:
-            names = "; ".join(
-                f"{name or '(no model)'}, {how}".strip(", ") for name, how in self.runs
+            runs = [", ".join(filter(None, run)) or "(no model)" for run in self.runs]
+            raise UserError(
+                f"name one model with --model, or import logs apart: {clean('; '.join(runs))}"
             )
-            raise UserError(f"name one model with --model, or import logs apart: {clean(names)}")
 
     def value(self, place: Place, field: str) -> Any:
         """Return what a log holds in a field, None for nothing."""
@@ -99,7 +99,8 @@ class Logs:
         try:
             for place in places_in(path, self.form):
                 samples += 1
-                self._sort(place)
+                if why := self._add(place):
+                    self.left_out[why] += 1
         except (UserError, OSError, ModuleNotFoundError):
             raise
         except Exception as error:  # each reader has its own
@@ -108,20 +109,15 @@ class Logs:
                 f"{self.form['no_log']} ({one_line(str(error))})"
             ) from None
 
-    def _sort(self, place: Place) -> None:
-        """Add the rows of a sample, or count it as left out."""
+    def _add(self, place: Place) -> str:
+        """Add a row for each answer in a sample. Return why none is added, "" if any is."""
         model = self.text(place, "model") or self.wanted
-        once = str([at_path(place, path) for path in self.form["once"]])
         if self.wanted not in ("", model):
-            self.left_out[f"samples of {model}"] += 1
-        elif self.form["once"] and once in self.seen:
-            self.left_out["samples that were read before"] += 1
-        else:
-            self.seen.add(once)
-            self._add(place, model)
-
-    def _add(self, place: Place, model: str) -> None:
-        """Add a row for each answer in a sample."""
+            return f"samples of {model}"
+        once = str([at_path(place, path) for path in self.form["once"]])
+        if self.form["once"] and once in self.seen:
+            return "samples that were read before"
+        self.seen.add(once)
         question = self.value(place, "question")
         turns = turns_in(question)
         row = {MESSAGES: json.dumps(turns), "prompt": ""}
@@ -131,8 +127,7 @@ class Logs:
         with suppress(UserError):
             row = with_prompt(row, "")
         if not row["prompt"].strip():
-            self.left_out["samples without a prompt, or with tools or images"] += 1
-            return
+            return "samples without a prompt, or with tools or images"
         asked = asked_in(row)
         if asked == row["prompt"]:
             del row[MESSAGES]
@@ -148,6 +143,7 @@ class Logs:
         settings = in_words(self.value(place, "parameters") or {})
         self.runs.setdefault((model, settings), place)
         self.status[self.text(place, "task")] = self.text(place, "status")
+        return ""
 
     def _add_columns(self, row: Row, place: Place) -> None:
         """Add what the log has beside prompt and response; objects in objects are left out."""
