@@ -195,7 +195,7 @@ def turns_in(question: Any) -> list[Turn]:
     a text, or a chat as JSON.
     """
     chat = json_in(question) if isinstance(question, str) else question
-    if not at(chat, ["*", "role"]):
+    if not (isinstance(chat, list) and at(chat, ["*", "role"])):
         chat = [user(question)]
     turns = []
     for turn in chat:
