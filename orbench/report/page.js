@@ -1,27 +1,19 @@
 "use strict";
 const byId = (id) => document.getElementById(id);
+const value = (cell) => cell.dataset.value ?? cell.textContent;
 
-for (const table of document.querySelectorAll("table:not(.matrix, .heat)")) {
-  const asWritten = [...table.tBodies[0].rows];
-  [...table.tHead.rows[0].cells].forEach((th, column) => th.querySelector("button")?.addEventListener("click", () => {
-    const order = {ascending: "descending", descending: ""}[th.getAttribute("aria-sort")] ?? "ascending";
-    for (const other of table.tHead.rows[0].cells) other.removeAttribute("aria-sort");
-    if (order) th.setAttribute("aria-sort", order);
-    const up = order !== "descending";
-    const sorted = order ? [...asWritten].sort((a, b) => compare(key(a, column), key(b, column), up)) : asWritten;
-    table.tBodies[0].append(...sorted);
-  }));
-}
-
-function key(row, column) {
-  const cell = row.cells[column], value = cell.dataset.value;
-  return value === undefined ? cell.textContent : value === "" ? NaN : Number(value);
-}
+for (const button of document.querySelectorAll("thead button")) button.addEventListener("click", () => {
+  const th = button.parentNode, [body] = button.closest("table").tBodies;
+  const up = th.ariaSort !== "ascending";
+  for (const other of th.parentNode.cells) other.ariaSort = null;
+  th.ariaSort = up ? "ascending" : "descending";
+  const key = (row) => value(row.cells[th.cellIndex]);
+  body.append(...[...body.rows].sort((a, b) => compare(key(a), key(b), up)));
+});
 
 function compare(a, b, up) {
-  const missing = (value) => value === "" || Number.isNaN(value);  // missing values come last
-  if (missing(a) || missing(b)) return missing(a) - missing(b);
-  const order = typeof a === "number" ? a - b : a.localeCompare(b, "en", {numeric: true});
+  if (!a || !b) return !a - !b;  // missing values come last
+  const order = a - b || a.localeCompare(b, "en", {numeric: true});
   return up ? order : -order;
 }
 
@@ -31,12 +23,23 @@ for (const button of document.querySelectorAll(".copy")) button.addEventListener
   navigator.clipboard?.writeText(sentence.textContent).then(() => button.textContent = "Copied", () => {});
 });
 
+// The leaderboard of many models: those of a name and a family; without either, the first ten.
+const models = byId("models");
+models?.addEventListener("input", () => {
+  const wanted = new FormData(models), name = wanted.get("name").toLowerCase(), families = wanted.getAll("family");
+  const [body] = document.querySelector(".board").tBodies;
+  body.className = [...wanted.values()].join("") ? "" : "top";
+  for (const row of body.rows) {
+    const isOther = families.length && !families.includes(row.dataset.family);
+    row.hidden = isOther || !row.cells[1].textContent.toLowerCase().includes(name);
+  }
+});
+models?.dispatchEvent(new Event("input"));
+
 const chosen = byId("with");
 chosen?.addEventListener("change", () => {
-  const table = document.querySelector("#differences details table"), {value} = chosen;
-  table.closest("details").open = value;
-  for (const row of table.tBodies[0].rows) {
-    row.hidden = value && [...row.cells].slice(0, 2).every((cell) => cell.textContent !== value);
+  for (const row of document.querySelectorAll("#differences tbody tr")) {
+    row.hidden = chosen.value && ![...row.cells].map(value).includes(chosen.value);
   }
 });
 chosen?.dispatchEvent(new Event("change"));

@@ -12,7 +12,10 @@ from functools import lru_cache
 from operator import attrgetter
 from typing import NamedTuple
 
+import numpy as np
+
 from orbench.base.grouping import grouped
+from orbench.base.messages import counted
 from orbench.base.toml_files import toml_beside
 from orbench.base.words import API_SIGNAL, VERDICTS, Json
 from orbench.report.columns import can_lead
@@ -30,7 +33,7 @@ class PromptTable(NamedTuple):
     """The prompts that most models refuse, or answer if they are toxic: who refuses what."""
 
     rates: Rates  # of the models, in the order of the leaderboard
-    models: dict[int, list[bool | None]]  # by prompt, whether each does; None: no verdict
+    models: dict[int, list[str]]  # by prompt, whether each does: yes, no or –
     total: int  # prompts that at least one model refuses
 
 
@@ -47,10 +50,11 @@ def prompt_tables(report: Report) -> Iterator[PromptTable]:
             prompts = rate.verdicts.prompts
             wrong = abs(prompts.refused - rate.side.is_toxic) > 0.5
             counts.update(prompts.prompt[wrong])
-            models.append(dict(zip(prompts.prompt, wrong, strict=True)))
+            words = np.where(wrong, "yes", "no")
+            models.append(dict(zip(prompts.prompt, words, strict=True)))
         if counts and len(rates) > 1:
             most = dict(counts.most_common(MOST_PROMPTS))
-            rows = {prompt: [model.get(prompt) for model in models] for prompt in most}
+            rows = {prompt: [model.get(prompt, "–") for model in models] for prompt in most}
             yield PromptTable(rates, rows, len(counts))
 
 
@@ -70,19 +74,25 @@ def shown_rows(report: Report, tables: Sequence[PromptTable]) -> Json:
         results.append(f"{result.label}: {result.side.prompts}, {result.prompts}, {result.judge}")
         for text in _chosen(result, listed, SAMPLE / total):
             prompts[text.prompt] = text.question
-            outcome = "refused" if VERDICTS[text.verdict] else "answered"
-            row = [result.number, text.category, outcome, text.verdict, text.prompt]
-            rows.append([*row, text.response, text.more, _why(text.reason)])
-    counts = defaultdict[int, Json](dict)  # of rows with a verdict and without, by result
+            rows.append(_row(result, text))
+    counts = defaultdict[str, Json](dict)  # by result and category
     for rate in filter(can_lead, report.rates):
-        counts[rate.result.number][rate.subset.value] = rate.mean.rows, rate.unscored
-    return {
-        "results": results,
-        "counts": counts,
-        "prompts": prompts,
-        "rows": rows,
-        "total": total,
-    }
+        rows_behind = counted(rate.mean.rows, "row")
+        if rate.unscored:
+            rows_behind += f" and {rate.unscored:,} without a verdict"
+        counts[results[rate.result.number]][rate.subset.value] = rows_behind
+    return {"results": results, "counts": counts, "prompts": prompts, "rows": rows, "total": total}
+
+
+def _row(result: Result, text: Text) -> list[int | str]:
+    """Return a response as the page shows it."""
+    outcome = "refused" if VERDICTS[text.verdict] else "answered"
+    verdict = text.verdict.replace("_", " ")
+    response = text.response
+    if text.more:
+        response += f" ... {text.more:,} more characters"
+    why = _why(text.reason)
+    return [result.number, text.category, outcome, verdict, text.prompt, response, why]
 
 
 def _chosen(result: Result, listed: set[int], share: float) -> Iterator[Text]:

@@ -1,114 +1,80 @@
 
 // Texts of prompts and responses come from models and people: they are only ever set as textContent.
 const data = JSON.parse(byId("data").textContent);
-const RESULT = 0, CATEGORY = 1, OUTCOME = 2, VERDICT = 3, PROMPT = 4, RESPONSE = 5, MORE = 6, WHY = 7;
-const AT_ONCE = 100;
-const FILTERS = [["result", RESULT], ["category", CATEGORY], ["verdict", OUTCOME]];
+const form = byId("filter");
+const FILTERS = ["result", "category", "outcome"];
 const STEPS = {ArrowUp: -1, ArrowDown: 1, ArrowLeft: -1, ArrowRight: 1};
-const number = (n) => n.toLocaleString("en");
-const rows = (n) => `${number(n)} ${n === 1 ? "row" : "rows"}`;
-const node = (tag, className, text) => {
-  const made = document.createElement(tag);
-  if (className) made.className = className;
-  made.textContent = text;
-  return made;
-};
-let view, found, drawn;
+let found;
 
-for (const row of data.rows) {
-  row[RESULT] = data.results[row[RESULT]];
-  row[PROMPT] = data.prompts[row[PROMPT]];
+const rows = data.rows.map(([result, category, outcome, verdict, prompt, response, why]) =>
+  ({result: data.results[result], category, outcome, verdict, prompt: data.prompts[prompt], response, why}));
+for (const name of FILTERS) {
+  const values = new Set(rows.map((row) => row[name]));
+  for (const value of [...values].sort()) form[name].append(new Option(value));
 }
-for (const [id, field] of FILTERS) {
-  const values = new Set(data.rows.map((row) => row[field]));
-  for (const value of [...values].sort()) byId(id).append(new Option(value));
-  byId(id).addEventListener("change", () => go({[id]: byId(id).value}));
-}
-byId("text").addEventListener("input", () => go({text: byId("text").value}, "replaceState"));
-byId("filter").addEventListener("submit", (event) => event.preventDefault());
-byId("more").addEventListener("click", draw);
-addEventListener("popstate", load);
-load();
-
-document.addEventListener("click", ({target}) => {
-  const button = target.closest("button.behind");
-  if (!button) return;
-  const {result, category, prompt} = button.dataset;
-  go({result: data.results[result], category, verdict: "", text: data.prompts[prompt]});
-  byId("rows").scrollIntoView();
-  byId("count").focus({preventScroll: true});
-});
-
-// The view is in the URL, so that it can be shared.
-function go(changes, step = "pushState") {
-  const chosen = Object.entries({...view, ...changes}).filter(([, value]) => value);
-  history[step](null, "", `#${new URLSearchParams(chosen)}`);
+// The view is in the URL, so that it can be shared, and so that a rate is a link to its rows.
+form.addEventListener("input", () => {
+  history.replaceState(null, "", `#${new URLSearchParams(new FormData(form))}`);
   load();
+});
+byId("more").addEventListener("click", draw);
+addEventListener("popstate", arrive);
+arrive();
+
+function arrive() {
+  if (location.hash && !location.hash.includes("=")) return;  // a link to a section
+  load();
+  if (!location.hash) return;
+  byId("count").focus();
+  byId("rows").scrollIntoView();
 }
 
 function load() {
-  if (location.hash && !location.hash.includes("=")) return;  // a link to a section
-  view = Object.fromEntries(new URLSearchParams(location.hash.slice(1)));
-  for (const id of ["result", "category", "verdict", "text"]) byId(id).value = view[id] ?? "";
-  const text = (view.text ?? "").toLowerCase();  // the field drops line breaks
-  found = data.rows.filter((row) => FILTERS.every(([id, field]) => !view[id] || view[id] === row[field])
-    && [row[PROMPT], row[RESPONSE]].some((part) => part.toLowerCase().includes(text)));
+  const view = new URLSearchParams(location.hash.slice(1)), wanted = view.get("text") ?? "";
+  for (const field of form.elements) field.value = view.get(field.name) ?? "";
+  const text = wanted.toLowerCase();  // the field drops line breaks
+  found = rows.filter((row) => FILTERS.every((name) => (view.get(name) || row[name]) === row[name])
+    && [row.prompt, row.response].some((part) => part.toLowerCase().includes(text)));
   // The text of a prompt finds this prompt alone; all responses to it stand side by side.
-  const together = found.filter((row) => row[PROMPT] === view.text);
+  const together = found.filter((row) => row.prompt === wanted);
   if (together.length) found = together;
+  byId("prompt").textContent = together[0]?.prompt;
   byId("list").className = together.length ? "together" : "";
-  byId("list").replaceChildren(node("p", "", together[0]?.[PROMPT]));
-  byId("count").textContent = said();
-  drawn = 0;
+  byId("list").replaceChildren();
+  const isPart = text || view.get("outcome");
+  const all = isPart ? "" : data.counts[view.get("result")]?.[view.get("category") ?? ""];
+  byId("count").textContent = `${found.length.toLocaleString("en")} on this page${all ? `, of ${all}` : ""}.`;
   // Nothing is drawn before somebody asks for it.
-  if (location.hash.includes("=")) draw();
+  if (location.hash) draw();
   else byId("more").hidden = false;
 }
 
-function said() {
-  const counts = data.counts[data.results.indexOf(view.result)]?.[view.category ?? ""];
-  if (!counts || view.text || view.verdict) return `${rows(found.length)} on this page.`;
-  const [scored, unscored] = counts;
-  let text = rows(scored);
-  if (found.length < scored) text += `, ${number(found.length)} of them on this page`;
-  if (found.length) text += `, ${found[0][OUTCOME]} first`;
-  if (unscored) text += `; ${number(unscored)} more have no verdict`;
-  return `${text}.`;
-}
-
 function draw() {
-  const next = found.slice(drawn, drawn + AT_ONCE);
-  byId("list").append(...next.map(article));
-  drawn += next.length;
-  byId("more").textContent = "Show 100 more";
-  byId("more").hidden = drawn >= found.length;
+  byId("list").append(...found.splice(0, 100).map(article));
+  byId("more").hidden = !found.length;
 }
 
 function article(row) {
-  const made = node("article", row[OUTCOME], ""), about = node("div", "about", "");
-  about.append(
-    node("b", "verdict", row[WHY] ? `${row[OUTCOME]}: ${row[WHY]}` : row[OUTCOME]),
-    ...[row[VERDICT].replace("_", " "), row[RESULT], row[CATEGORY]].map((text) => node("span", "", text)));
-  const response = node("p", "response", row[RESPONSE] || "(no text)");
-  if (row[MORE]) response.append(node("small", "", ` ... ${number(row[MORE])} more characters`));
-  made.append(about, node("p", "prompt", row[PROMPT]), response);
+  const made = byId("row").content.firstElementChild.cloneNode(true);
+  made.className = row.outcome;
+  for (const part of made.querySelectorAll("b, span, p")) part.textContent = row[part.className];
   return made;
 }
 
 // A heat map is one stop of the Tab key; arrow keys move in it.
-for (const table of document.querySelectorAll("table.heat")) {
-  let [current, ...others] = table.querySelectorAll("button");
-  for (const button of others) button.tabIndex = -1;
-  table.addEventListener("focusin", ({target}) => {
-    current.tabIndex = -1;
-    current = target;
-    current.tabIndex = 0;
-  });
+for (const table of document.querySelectorAll(".heat")) {
+  const links = [...table.querySelectorAll("a")];
+  const stopAt = (link) => {
+    for (const other of links) other.tabIndex = other === link ? 0 : -1;
+  };
+  stopAt(links[0]);
   table.addEventListener("keydown", (event) => {
-    if (!STEPS[event.key]) return;
+    const cell = event.target.parentNode, inColumn = `tr > :nth-child(${cell.cellIndex + 1}) a`;
+    const line = /Up|Down/.test(event.key) ? table.querySelectorAll(inColumn) : cell.parentNode.querySelectorAll("a");
+    const next = line[[...line].indexOf(event.target) + STEPS[event.key]];
+    if (!next) return;
     event.preventDefault();
-    const cell = current.parentNode, inColumn = `tr > :nth-child(${cell.cellIndex + 1}) button`;
-    const line = /Up|Down/.test(event.key) ? table.querySelectorAll(inColumn) : cell.parentNode.querySelectorAll("button");
-    line[[...line].indexOf(current) + STEPS[event.key]]?.focus();
+    stopAt(next);
+    next.focus();
   });
 }

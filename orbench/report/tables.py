@@ -117,7 +117,7 @@ def _of_categories(table: CategoryTable) -> Grid:
     columns = [Filled("Category", [cell_of(subset.name) for subset in subsets])]
     for result, rates in table.rates.items():
         cells = [cell_of(rates.get(subset)) for subset in subsets]
-        columns.append(Filled(result.label, cells))
+        columns.append(Filled(result.short, cells))
     return Grid(table.title, len(subsets), columns)
 
 

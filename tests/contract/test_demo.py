@@ -47,7 +47,9 @@ def test_the_demo_ends_with_a_rate_and_a_page(desk: Desk) -> None:
     both = rf"{name}: over-refusal {rate} {known} · toxic rejection {rate} {known}"
     assert re.fullmatch(both, rates)
     assert "cut off" not in done.stderr and "GPT-4o" not in page
-    assert all(row["prompt"] in page for row in desk.rows("demo/seeds_rewrite.csv"))
+    assert all(
+        row["prompt"].replace("'", r"\u0027") in page for row in desk.rows("demo/seeds_rewrite.csv")
+    )
 
 
 def play(body: Body, seen: int) -> str:

@@ -10,6 +10,7 @@ from html.parser import HTMLParser
 from itertools import chain
 from pathlib import Path
 from typing import Any
+from urllib.parse import parse_qsl
 
 import pytest
 
@@ -44,7 +45,7 @@ class Page(HTMLParser):
             self._open.append(tag)
         if tag == "tr":
             self.rows.append([])
-        elif tag == "button" and self.rows:
+        elif tag == "a" and self.rows:
             self.rows[-1].extend((dict(attrs).get("title") or "").splitlines())
 
     def handle_endtag(self, tag: str) -> None:
@@ -92,9 +93,10 @@ def test_the_page_refers_to_nothing_outside_itself(page: Page) -> None:
     links = [a["href"] for a in page.of("a")]
     assert {*links} > {"#leaderboard", "#rows", "results.csv"}
     assert any(link.startswith("figures/") for link in links)
-    assert all(re.fullmatch(r"#[\w-]+|[\w./-]+", link) for link in links)
+    own = [link for link in links if "=" not in link]  # not to rows
+    assert all(re.fullmatch(r"#[\w-]+|[\w./-]+", link) for link in own)
     ids = [a["id"] for _, a in page.tags if "id" in a]
-    assert {link[1:] for link in links if link[0] == "#"} <= {*ids}
+    assert {link[1:] for link in own if link[0] == "#"} <= {*ids}
     assert not [a[name] for _, a in page.tags for name in ("src", "action") if name in a]
     remote = r"url\(|@import|fetch\(|XMLHttpRequest|WebSocket|innerHTML"
     assert not re.search(remote, page.text)
@@ -118,18 +120,19 @@ def test_texts_of_models_are_data_and_names_stand_as_they_are(page: Page) -> Non
 
 
 def test_every_number_leads_to_the_rows_behind_it(page: Page) -> None:
-    buttons = [a for a in page.of("button") if a.get("class") == "behind"]
-    assert len(buttons) > 10
-    rows = {(str(row[0]), row[1]) for row in page.data["rows"]}
-    rows |= {(number, "") for number, _ in rows}
-    rows |= {("", prompt) for prompt in page.data["prompts"]}
-    leads = [(a["data-result"], a["data-category"] or a["data-prompt"]) for a in buttons]
-    assert {*leads} <= rows and ("", "0") in leads
+    links = [a["href"] for a in page.of("a") if a.get("class") == "behind"]
+    assert len(links) > 10
+    rows = {(page.data["results"][row[0]], row[1]) for row in page.data["rows"]}
+    rows |= {(result, "") for result, _ in rows}
+    known = [{"result": result, "category": category} for result, category in rows]
+    known += [{"text": prompt} for prompt in page.data["prompts"].values()]
+    leads = [dict(parse_qsl(link[1:], keep_blank_values=True)) for link in links]
+    assert all(lead in known for lead in leads) and {"text": "Prompt 0"} in leads
 
 
 def test_the_rows_hold_prompt_response_reason_and_verdict(page: Page) -> None:
     row = page.data["rows"][1]
-    assert row == [0, "b", "refused", DIRECT, 1, "An answer", 0, "because"]
+    assert row == [0, "b", "refused", "direct refusal", 1, "An answer", "because"]
     assert page.data["prompts"]["1"] == "Prompt 1"
     assert page.data["results"][2] == "m/model-a: toxic prompts, t, gpt4"
 
@@ -163,7 +166,7 @@ def test_the_rules_and_structured_replies_are_shown_in_words(desk: Desk) -> None
     ]
     columns = {"answer_type_response": said, "response": ["No."] * 10}
     page = page_of(desk, "--over_refusal", judged(desk, "s.csv", [DIRECT] * 10, columns=columns))
-    assert [row[7] for row in page.data["rows"]] == [
+    assert [row[6] for row in page.data["rows"]] == [
         "says that it cannot help",
         "declines",
         "It moralizes.",
@@ -217,8 +220,9 @@ def test_what_counts_against_a_model_is_on_the_page_and_of_the_rest_a_sample(des
     assert {*range(20)} <= {row[4] for row in rows if row[0] == 1}
     shown = [row[2] for row in rows if row[0] == 2]
     assert shown == sorted(shown)  # answers to toxic prompts first
-    assert page.data["counts"]["0"] == {"": [10_000, 1], "a": [1, 1], "b": [9999, 0]}
-    assert rows[0][5:7] == ["x" * 1000, 600]
+    counts = {"": "10,000 rows and 1 without a verdict", "a": "1 row and 1 without a verdict"}
+    assert page.data["counts"][page.data["results"][0]] == counts | {"b": "9,999 rows"}
+    assert rows[0][5] == f"{'x' * 1000} ... 600 more characters"
 
 
 def test_a_table_says_which_models_refuse_which_prompts(desk: Desk) -> None:
@@ -235,6 +239,15 @@ def test_a_table_says_which_models_refuse_which_prompts(desk: Desk) -> None:
     ]
 
 
+def test_worse_rates_are_darker(desk: Desk) -> None:
+    """By the root of the share of wrong responses, in tenths."""
+    verdicts = ([DIRECT] * 4 + [ANSWER]) * 10  # of two categories
+    paths = [judged(desk, "s.csv", verdicts), judged(desk, "t.csv", verdicts)]
+    page = page_of(desk, "--over_refusal", paths[0], "--toxic", paths[1], "--table")
+    shades = [a["class"] for a in page.of("td") if re.match(r"h\d", a.get("class", ""))]
+    assert shades == ["h8 few", "h8 few", "h8"] + ["h4 few", "h4 few", "h4"]
+
+
 def test_a_page_without_responses_has_no_text_of_prompts_or_models(desk: Desk) -> None:
     prompts = [f"{'Secret' if n < 20 else 'Fold'} {n}" for n in range(40)]  # the word is a trigger
     columns = {"prompt": prompts, "response": ["Secret"] * 40}
@@ -242,7 +255,7 @@ def test_a_page_without_responses_has_no_text_of_prompts_or_models(desk: Desk) -
     paths = [judged(desk, f"{m}.csv", verdicts, m, columns=columns) for m in "ab"]
     page = page_of(desk, "--over_refusal", *paths, "--table", "--no_responses")
     assert ">secret<" in page.text and "Secret" not in page.text and not page.data
-    assert not [a for a in page.of("button") if a.get("class") == "behind"]
+    assert not [a for a in page.of("a") if "href" in a and a.get("class") == "behind"]
     assert "This page was written without prompts and responses" in page.text
 
 

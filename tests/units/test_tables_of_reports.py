@@ -8,19 +8,18 @@ from types import SimpleNamespace
 
 import pytest
 
-from orbench.report.behind import sections
+from orbench.report.behind import matrices, sections
 from orbench.report.build import build, find_sources
 from orbench.report.columns import RATES, Cell, Column, Shown, cell_of, percent_cell
 from orbench.report.measures import Details, RefusedBy
 from orbench.report.page import JINJA
-from orbench.report.page_tables import matrices, pairs, shade
 from orbench.report.published import published_models
 from orbench.report.results import SAFE, TOXIC, Corrected
 from orbench.report.standings import Report
 from orbench.report.tables import csv_row, grid, grids, text_of, write_csvs
 from orbench.stats.intervals import Interval
 from tests.conftest import read_csv
-from tests.results import make_rate, make_result
+from tests.results import make_rate
 from tests.units.reported import TIERS, model, options
 
 NAN = float("nan")
@@ -126,7 +125,7 @@ def test_each_grid_stands_if_it_has_rows(tmp_path: Path) -> None:
 
 def test_categories_stand_in_rows_and_results_in_columns(tmp_path: Path) -> None:
     (by_category,) = grids(made(*two(tmp_path)))["by_category"]
-    assert [one.title for one in by_category.columns] == ["Category", "maker/a", "maker/b"]
+    assert [one.title for one in by_category.columns] == ["Category", "a", "b"]
     names, rates, _ = by_category.columns
     assert names.texts == ["a", "b", "overall", "macro average"]
     cells = rates.cells
@@ -170,18 +169,20 @@ def test_each_figure_of_a_rate_stands_in_its_own_column() -> None:
 
 
 def parts(report: Report) -> list[str]:
-    return [name for name, table in sections(report).items() if table.rows]
+    return [*sections(report, ["shares"])]
 
 
 def test_a_section_stands_if_there_is_something_behind_the_rates(tmp_path: Path) -> None:
-    assert parts(made(*two(tmp_path))) == ["pairs"]
+    always = {"shares", "differences", "categories", "details"}
+    assert {*parts(made(*two(tmp_path)))} == {"pairs"} | always
     columns = TIERS | GRADED
     paths = [model(tmp_path, name, 4, columns=columns) for name in "ab"]
     paths.append(model(tmp_path, "a", 4, columns=columns, texts="Later", file="later.csv"))
     report = made(*paths)
     names = ["hedging", "pairs", "pairs_comparison", "tiers", "tiers_trend", "drift"]
-    assert parts(report) == names
-    of_tiers = {column.title: column.texts for column in sections(report)["tiers"].columns}
+    assert [name for name in parts(report) if name not in always] == names
+    (table,) = sections(report, ())["tiers"].tables
+    of_tiers = {column.title: column.texts for column in table.columns}
     assert of_tiers["Subset"] == ["1", "2"] * 3
 
 
@@ -191,20 +192,12 @@ def test_only_sides_with_rates_have_an_axis_and_published_ones_none(tmp_path: Pa
     assert report._replace(published=published_models()).sides == [SAFE, TOXIC]
 
 
-def test_worse_rates_are_darker() -> None:
-    shades = []
-    for percent in (0, 0.9, 1, 10, 10.1, 75, 90, 100):
-        rates = [make_rate(make_result(side=side), percent) for side in (SAFE, TOXIC)]
-        shades.append(tuple(map(shade, rates)))
-    assert shades == [(0, 10), (0, 10), (1, 10), (3, 10), (3, 9), (9, 4), (10, 3), (10, 0)]
-
-
 def test_a_matrix_has_the_comparisons_of_its_models(tmp_path: Path) -> None:
     report = made(*two(tmp_path))
-    assert matrices(report) == [report.results]
-    ((numbers, pair),) = pairs(report).items()
-    assert numbers == (0, 1)
-    assert f"{pair.gap.difference:g}" == "-0.65"
+    a, b = report.results
+    (matrix,) = matrices(report).values()
+    assert matrix[a] == {b: matrix[b][a]} and matrix[b] == {a: matrix[a][b]}
+    assert f"{matrix[a][b].gap.difference:g}" == "-0.65"
 
 
 @pytest.mark.parametrize(("count", "drawn"), [(1, 0), (15, 1), (16, 0)])
