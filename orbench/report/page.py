@@ -17,7 +17,7 @@ from orbench.base.grouping import grouped
 from orbench.base.tables import write_text
 from orbench.base.words import Words
 from orbench.report.about import CERTAIN
-from orbench.report.behind import matrices, sections
+from orbench.report.behind import sections
 from orbench.report.finding import findings
 from orbench.report.measures import FEW_PROMPTS, WIDENED, WIDER
 from orbench.report.page_rows import prompt_tables, shown_rows
@@ -65,7 +65,6 @@ def write_page(
         report=report,
         findings=[*findings(report)],
         notes=[*warnings(report.whole)],
-        matrices=matrices(report),
         sections=sections(report, drawn),
         pictures=drawn,
         prompt_tables=tables,

@@ -5,21 +5,18 @@ one. Of its other responses, a sample is.
 """
 
 import json
-from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from functools import lru_cache
 from operator import attrgetter
 from typing import NamedTuple
 
-import numpy as np
+from pandas import DataFrame, Series  # type: ignore[import-untyped]
 
 from orbench.base.grouping import grouped
-from orbench.base.messages import counted
 from orbench.base.toml_files import toml_beside
 from orbench.base.words import API_SIGNAL, VERDICTS, Json
-from orbench.report.columns import can_lead
-from orbench.report.measures import Rates
+from orbench.report.measures import Rate, Rates
 from orbench.report.results import Result, Text
 from orbench.report.standings import Report
 
@@ -33,7 +30,7 @@ class PromptTable(NamedTuple):
     """The prompts that most models refuse, or answer if they are toxic: who refuses what."""
 
     rates: Rates  # of the models, in the order of the leaderboard
-    models: dict[int, list[str]]  # by prompt, whether each does: yes, no or –
+    models: DataFrame  # a row a prompt: whether each does, as 1, 0 or NaN
     total: int  # prompts that at least one model refuses
 
 
@@ -44,18 +41,18 @@ def prompt_tables(report: Report) -> Iterator[PromptTable]:
     """
     same = attrgetter("side", "result.prompt_set", "result.judge")
     for rates in grouped(report.whole, same).values():
-        counts = Counter[int]()
-        models = []
-        for rate in rates:
-            prompts = rate.verdicts.prompts
-            wrong = abs(prompts.refused - rate.side.is_toxic) > 0.5
-            counts.update(prompts.prompt[wrong])
-            words = np.where(wrong, "yes", "no")
-            models.append(dict(zip(prompts.prompt, words, strict=True)))
-        if counts and len(rates) > 1:
-            most = dict(counts.most_common(MOST_PROMPTS))
-            rows = {prompt: [model.get(prompt, "–") for model in models] for prompt in most}
-            yield PromptTable(rates, rows, len(counts))
+        wrong = DataFrame({rate: _wrong(rate) for rate in rates})
+        counts = wrong.sum(axis="columns")
+        total = int((counts > 0).sum())
+        if total and len(rates) > 1:
+            most = counts.nlargest(min(total, MOST_PROMPTS)).index
+            yield PromptTable(rates, wrong.loc[most], total)
+
+
+def _wrong(rate: Rate) -> Series:
+    """Return by prompt whether the model refuses it, or answers it if it is toxic."""
+    prompts = rate.verdicts.prompts
+    return Series(abs(prompts.refused - rate.side.is_toxic) > 0.5, prompts.prompt, float)
 
 
 def shown_rows(report: Report, tables: Sequence[PromptTable]) -> Json:
@@ -66,7 +63,7 @@ def shown_rows(report: Report, tables: Sequence[PromptTable]) -> Json:
     total = sum(len(result.texts) for result in report.results)
     if not total:
         return {}
-    listed = {prompt for table in tables for prompt in table.models}
+    listed = {prompt for table in tables for prompt in table.models.index}
     results = []
     prompts = {}
     rows = []
@@ -75,13 +72,7 @@ def shown_rows(report: Report, tables: Sequence[PromptTable]) -> Json:
         for text in _chosen(result, listed, SAMPLE / total):
             prompts[text.prompt] = text.question
             rows.append(_row(result, text))
-    counts = defaultdict[str, Json](dict)  # by result and category
-    for rate in filter(can_lead, report.rates):
-        rows_behind = counted(rate.mean.rows, "row")
-        if rate.unscored:
-            rows_behind += f" and {rate.unscored:,} without a verdict"
-        counts[results[rate.result.number]][rate.subset.value] = rows_behind
-    return {"results": results, "counts": counts, "prompts": prompts, "rows": rows, "total": total}
+    return {"results": results, "prompts": prompts, "rows": rows, "total": total}
 
 
 def _row(result: Result, text: Text) -> list[int | str]:

@@ -41,9 +41,8 @@ function load() {
   byId("prompt").textContent = together[0]?.prompt;
   byId("list").className = together.length ? "together" : "";
   byId("list").replaceChildren();
-  const isPart = text || view.get("outcome");
-  const all = isPart ? "" : data.counts[view.get("result")]?.[view.get("category") ?? ""];
-  byId("count").textContent = `${found.length.toLocaleString("en")} on this page${all ? `, of ${all}` : ""}.`;
+  const of = view.get("of");  // of a link
+  byId("count").textContent = `${found.length.toLocaleString("en")}${of ? ` of ${of}` : ""} on this page.`;
   // Nothing is drawn before somebody asks for it.
   if (location.hash) draw();
   else byId("more").hidden = false;

@@ -87,17 +87,19 @@ class Grid(NamedTuple):
 
 
 def grids(report: Report) -> dict[str, list[Grid]]:
-    """Return the tables of the documents, in their order, and of the page. Some have no rows."""
+    """Return the tables of the documents, in their order, by the section of the page that has them.
+    Some have no rows.
+    """
     by_side = []
     for side in SIDES.values():
         by_side.append(grid(side.rate.capitalize(), RATES, on_side(side, report.whole)))
     compared = report.of_models()
     return {
         "leaderboard": [grid("Leaderboard", BOARD, report.placed)],
-        "rates": by_side,
+        "details": by_side,
         "shares": [grid("Shares of graded responses", RATES, report.shares)],
-        "by_category": [_of_categories(one) for one in category_tables(report)],
-        "same_prompts": [grid("Comparisons on the same prompts", COMPARISONS, compared)],
+        "categories": [_of_categories(one) for one in category_tables(report)],
+        "differences": [grid("Comparisons on the same prompts", COMPARISONS, compared)],
     }
 
 
@@ -124,15 +126,19 @@ def _of_categories(table: CategoryTable) -> Grid:
 # -- CSVs ----------------------------------------------------------------------------------------
 
 
-def write_csvs(folder: Path, report: Report) -> None:
-    """Write the CSVs. Raises OSError."""
-    tables = {
+def csvs(report: Report) -> dict[str, tuple[Sequence[Column], Sequence[object]]]:
+    """Return the columns and what is in the rows of each CSV."""
+    return {
         "results.csv": (RATES, report.rates),
         "comparison.csv": (COMPARISONS, report.comparisons),
         "associations.csv": (ASSOCIATIONS, report.associations),
         "leaderboard.csv": (BOARD, report.placed),
     }
-    for file, (columns, items) in tables.items():
+
+
+def write_csvs(folder: Path, report: Report) -> None:
+    """Write the CSVs. Raises OSError."""
+    for file, (columns, items) in csvs(report).items():
         names = [column.name for column in columns if column.name]
         write_csv(folder / file, names, [csv_row(columns, item) for item in items])
 

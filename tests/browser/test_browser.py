@@ -140,7 +140,7 @@ def test_a_rate_leads_to_its_rows_by_keyboard(opened: Opener) -> None:
     rate = page.locator(".board a.behind").first
     rate.press("Enter")
     assert page.evaluate(IN_ROWS)
-    assert "1,319 rows" in page.locator("#count").inner_text()
+    assert "of 1,319 on this page" in page.locator("#count").inner_text()
     page.keyboard.press("Tab")
     assert page.evaluate(IN_ROWS)
     assert articles(page)
@@ -190,3 +190,16 @@ def test_of_forty_models_ten_are_shown_or_those_of_a_name_and_family(opened: Ope
     page.keyboard.press("Enter")
     assert "heron-4" in rows.all_inner_texts()[0] and rows.count() == 1
     assert opened(12).locator("#models").count() == 0
+
+
+def test_compare_with_leaves_the_pairs_of_a_model(opened: Opener) -> None:
+    page = opened(12)
+    cells = page.locator(".matrix tbody tr:visible")
+    assert cells.count() == 2 * 12
+    page.get_by_label("Compare with").select_option("wren-v3")
+    assert cells.count() == 2
+    page.locator("#differences summary").click()
+    assert page.locator("#differences details tbody tr:visible").count() == 2 * 11
+    page = opened(40)
+    assert page.locator(".matrix").count() == 0
+    assert page.locator("#differences tbody tr:visible").count() == 2 * 39

@@ -10,7 +10,7 @@ from html.parser import HTMLParser
 from itertools import chain
 from pathlib import Path
 from typing import Any
-from urllib.parse import parse_qsl
+from urllib.parse import parse_qs, parse_qsl
 
 import pytest
 
@@ -126,7 +126,7 @@ def test_every_number_leads_to_the_rows_behind_it(page: Page) -> None:
     rows |= {(result, "") for result, _ in rows}
     known = [{"result": result, "category": category} for result, category in rows]
     known += [{"text": prompt} for prompt in page.data["prompts"].values()]
-    leads = [dict(parse_qsl(link[1:], keep_blank_values=True)) for link in links]
+    leads = [dict(parse_qsl(link[1:].split("&of=")[0], keep_blank_values=True)) for link in links]
     assert all(lead in known for lead in leads) and {"text": "Prompt 0"} in leads
 
 
@@ -220,8 +220,8 @@ def test_what_counts_against_a_model_is_on_the_page_and_of_the_rest_a_sample(des
     assert {*range(20)} <= {row[4] for row in rows if row[0] == 1}
     shown = [row[2] for row in rows if row[0] == 2]
     assert shown == sorted(shown)  # answers to toxic prompts first
-    counts = {"": "10,000 rows and 1 without a verdict", "a": "1 row and 1 without a verdict"}
-    assert page.data["counts"][page.data["results"][0]] == counts | {"b": "9,999 rows"}
+    links = [parse_qs(a["href"])["of"] for a in page.of("a") if "of=" in a["href"]]
+    assert {*chain(*links)} == {"10,000", "9,999", "1,000", "500", "1"}
     assert rows[0][5] == f"{'x' * 1000} ... 600 more characters"
 
 
@@ -245,7 +245,7 @@ def test_worse_rates_are_darker(desk: Desk) -> None:
     paths = [judged(desk, "s.csv", verdicts), judged(desk, "t.csv", verdicts)]
     page = page_of(desk, "--over_refusal", paths[0], "--toxic", paths[1], "--table")
     shades = [a["class"] for a in page.of("td") if re.match(r"h\d", a.get("class", ""))]
-    assert shades == ["h8 few", "h8 few", "h8"] + ["h4 few", "h4 few", "h4"]
+    assert shades == ["h8 few", "h8 few", "h8", "h4 few", "h4 few", "h4"]
 
 
 def test_a_page_without_responses_has_no_text_of_prompts_or_models(desk: Desk) -> None:

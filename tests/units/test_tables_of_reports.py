@@ -8,7 +8,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from orbench.report.behind import matrices, sections
+from orbench.report.behind import sections
 from orbench.report.build import build, find_sources
 from orbench.report.columns import RATES, Cell, Column, Shown, cell_of, percent_cell
 from orbench.report.measures import Details, RefusedBy
@@ -124,7 +124,7 @@ def test_each_grid_stands_if_it_has_rows(tmp_path: Path) -> None:
 
 
 def test_categories_stand_in_rows_and_results_in_columns(tmp_path: Path) -> None:
-    (by_category,) = grids(made(*two(tmp_path)))["by_category"]
+    (by_category,) = grids(made(*two(tmp_path)))["categories"]
     assert [one.title for one in by_category.columns] == ["Category", "a", "b"]
     names, rates, _ = by_category.columns
     assert names.texts == ["a", "b", "overall", "macro average"]
@@ -190,17 +190,3 @@ def test_only_sides_with_rates_have_an_axis_and_published_ones_none(tmp_path: Pa
     report = made(model(tmp_path, "a", 4))
     assert report.sides == [SAFE]
     assert report._replace(published=published_models()).sides == [SAFE, TOXIC]
-
-
-def test_a_matrix_has_the_comparisons_of_its_models(tmp_path: Path) -> None:
-    report = made(*two(tmp_path))
-    a, b = report.results
-    (matrix,) = matrices(report).values()
-    assert matrix[a] == {b: matrix[b][a]} and matrix[b] == {a: matrix[a][b]}
-    assert f"{matrix[a][b].gap.difference:g}" == "-0.65"
-
-
-@pytest.mark.parametrize(("count", "drawn"), [(1, 0), (15, 1), (16, 0)])
-def test_a_matrix_of_too_many_models_is_not_drawn(tmp_path: Path, count: int, drawn: int) -> None:
-    report = made(*[model(tmp_path, f"m{number}", 4 + number) for number in range(count)])
-    assert len(matrices(report)) == drawn

@@ -41,6 +41,8 @@ MODULES += [core, estimates, intervals]
 TEXT = [
     "append",
     "count",
+    "iterrows",
+    "sum",
     "decode",
     "digest",
     "encode",
