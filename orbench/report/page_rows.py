@@ -9,14 +9,13 @@ from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from functools import lru_cache
 from operator import attrgetter
-from typing import NamedTuple
 
 from pandas import DataFrame, Series  # type: ignore[import-untyped]
 
 from orbench.base.grouping import grouped
 from orbench.base.toml_files import toml_beside
 from orbench.base.words import API_SIGNAL, VERDICTS, Json
-from orbench.report.measures import Rate, Rates
+from orbench.report.measures import Rate
 from orbench.report.results import Result, Text
 from orbench.report.standings import Report
 
@@ -26,27 +25,20 @@ GOLDEN = 0.618034  # multiples of the golden ratio are evenly spaced, and fall i
 MOST_PROMPTS = 20  # in a table
 
 
-class PromptTable(NamedTuple):
-    """The prompts that most models refuse, or answer if they are toxic: who refuses what."""
+def prompt_tables(report: Report) -> Iterator[DataFrame]:
+    """Yield the prompts that most models refuse, or answer if they are toxic, in a table for models
+    with the same prompts and judge, if there are several.
 
-    rates: Rates  # of the models, in the order of the leaderboard
-    models: DataFrame  # a row a prompt: whether each does, as 1, 0 or NaN
-    total: int  # prompts that at least one model refuses
-
-
-def prompt_tables(report: Report) -> Iterator[PromptTable]:
-    """Yield a table for models with the same prompts and judge, if there are several.
-
-    Of several responses to a prompt, more than half decide.
+    A row is a prompt, a column a model's rate, in the order of the leaderboard: whether it does, as
+    1, 0 or NaN. Of several responses to a prompt, more than half decide.
     """
     same = attrgetter("side", "result.prompt_set", "result.judge")
     for rates in grouped(report.whole, same).values():
         wrong = DataFrame({rate: _wrong(rate) for rate in rates})
         counts = wrong.sum(axis="columns")
-        total = int((counts > 0).sum())
-        if total and len(rates) > 1:
-            most = counts.nlargest(min(total, MOST_PROMPTS)).index
-            yield PromptTable(rates, wrong.loc[most], total)
+        most = counts[counts > 0].nlargest(MOST_PROMPTS).index
+        if len(most) and len(rates) > 1:
+            yield wrong.loc[most]
 
 
 def _wrong(rate: Rate) -> Series:
@@ -55,7 +47,7 @@ def _wrong(rate: Rate) -> Series:
     return Series(abs(prompts.refused - rate.side.is_toxic) > 0.5, prompts.prompt, float)
 
 
-def shown_rows(report: Report, tables: Sequence[PromptTable]) -> Json:
+def shown_rows(report: Report, tables: Sequence[DataFrame]) -> Json:
     """Return what the page's script reads: rows refer to results and prompts by their numbers.
 
     tables: all responses to their prompts are shown. Empty if no response was read.
@@ -63,7 +55,7 @@ def shown_rows(report: Report, tables: Sequence[PromptTable]) -> Json:
     total = sum(len(result.texts) for result in report.results)
     if not total:
         return {}
-    listed = {prompt for table in tables for prompt in table.models.index}
+    listed = {prompt for table in tables for prompt in table.index}
     results = []
     prompts = {}
     rows = []
