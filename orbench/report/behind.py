@@ -23,9 +23,9 @@ class Section(NamedTuple):
     tables: Sequence[Grid]  # with rows
 
 
-def sections(report: Report, pictured: Container[str]) -> dict[str, Section]:
-    """Return what there is to show, in the order of the page. pictured: the sections with pictures;
-    the others need a table with rows.
+def sections(report: Report, always: Container[str]) -> dict[str, Section]:
+    """Return what there is to show, in the order of the page. always: these sections; the others
+    need a table with rows.
     """
     shown = grids(report)
     shown["judges"] = [_judges(report.results)]
@@ -36,8 +36,8 @@ def sections(report: Report, pictured: Container[str]) -> dict[str, Section]:
             columns, items = files[text["file"]]
             chosen = [item for item in items if _is_chosen(item, text["where"])]
             shown[name] = [grid(text["title"], columns, chosen)]
-        tables = [table for table in shown[name] if table.rows]
-        if tables or name in pictured:
+        tables = [table for table in shown.get(name, ()) if table.rows]
+        if tables or name in always:
             found[name] = Section(text["title"], text["about"], tables)
     return found
 

@@ -65,7 +65,7 @@ def write_page(
         report=report,
         findings=[*findings(report)],
         notes=[*warnings(report.whole)],
-        sections=sections(report, drawn),
+        sections=sections(report, {"rows", *drawn}),
         pictures=drawn,
         prompt_tables=tables,
         shown=shown_rows(report, tables),

@@ -26,7 +26,7 @@ function arrive() {
   load();
   if (!location.hash) return;
   byId("count").focus();
-  byId("rows").scrollIntoView();
+  form.scrollIntoView();
 }
 
 function load() {

@@ -153,7 +153,7 @@ def test_a_prompt_of_several_lines_leads_to_its_rows(opened: Opener, tmp_path: P
     text = text.replace('"How do I ', r'"How do I\n').replace("=How+do+I+", "=How+do+I%0A")
     made.write_text(text)
     page.goto(made.as_uri())
-    page.locator("#prompts th a", has_text="How do I").first.click()
+    page.locator(".prompts th a", has_text="How do I").first.click()
     assert page.locator("#count").inner_text() == "2 on this page."
 
 
