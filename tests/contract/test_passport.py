@@ -72,7 +72,7 @@ def test_a_passport_holds_the_errors_by_set_and_by_form_of_refusal(
         for name, part in (passport["categories"] | passport["forms"]).items()
     }
     assert errors == {
-        "chatgpt refusals": [30, 0.5, 1],  # without those that do not know, and those without a label
+        "chatgpt refusals": [30, 0.5, 1],  # without those that do not know or have no label
         "xstest responses": [30, 0.5, 0],
         "indirect_refusal": [10, 1, None],
         "partial_refusal": [10, 1, None],
