@@ -117,6 +117,10 @@ def settings(argv: Sequence[str]) -> Namespace:
 
 def main(argv: Sequence[str]) -> int:
     args = settings(argv)
+    if args.lane:
+        from orbench.stages.lanes import end_with_parent
+
+        end_with_parent()
     if args.lane or len(args.lanes) == 1:
         return measure_one(args)
     return measure_all(args, [sys.executable, __file__, *argv])

@@ -4,7 +4,10 @@ import os
 import sys
 from concurrent.futures import ThreadPoolExecutor
 from io import TextIOWrapper
+from pathlib import Path
+from signal import SIGTERM
 from subprocess import PIPE, Popen
+from threading import Thread
 from typing import Any
 
 from orbench.base.messages import QUIET, say
@@ -24,13 +27,27 @@ def side_by_side(names: Words, command: Words, shown: int) -> tuple[Words, int]:
     with ThreadPoolExecutor(shown) as pool:
         try:
             for lane, _ in enumerate(names, 1):
-                runs.append(Popen([*command, f"--lane={lane}"], stdout=PIPE, stderr=PIPE, env=env))
+                own = [*command, f"--lane={lane}"]
+                runs.append(Popen(own, stdin=PIPE, stdout=PIPE, stderr=PIPE, env=env))
             told = "".join(pool.map(_shown, names, runs))
         except BaseException:
             for run in runs:  # again, where Ctrl-C has reached it: that does no harm
                 run.terminate()
             raise
     return told.splitlines(), int(any(run.returncode for run in runs))
+
+
+def end_with_parent() -> None:
+    """Have this lane interrupted once its parent is gone, which then closes the lane's stdin: a
+    parent that is killed cannot stop it. One that a user starts has another stdin, and goes on.
+    """
+    if Path("/dev/stdin").is_fifo():
+        Thread(target=_wait_for_parent, daemon=True).start()
+
+
+def _wait_for_parent() -> None:
+    os.read(0, 1)  # nothing is ever written
+    os.kill(os.getpid(), SIGTERM)
 
 
 def _shown(name: str, run: Any) -> str:

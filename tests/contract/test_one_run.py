@@ -2,7 +2,7 @@
 
 import signal
 
-from tests.conftest import ALIGN, CHECK, Desk
+from tests.conftest import ALIGN, CHECK, Desk, wait_for
 from tests.contract.test_report import PLOT
 
 
@@ -62,3 +62,12 @@ def test_ctrl_c_stops_all_models_and_the_same_command_goes_on_with_gates_on_each
     # Two tests of the endpoint in each run.
     assert (before < 4 + 82, desk.sent) == (True, 4 + 82)
     assert len(desk.rows("é/leaderboard.csv")) == 2
+
+
+def test_models_side_by_side_stop_when_what_started_them_is_killed(desk: Desk) -> None:
+    desk.prompts(40)
+    desk.serve(latency=0.1)
+    words = ("--model=a b", "--prompts=p.csv", "--concurrency=2")
+    desk.signaled(signal.SIGKILL, 10, "measure.py", *words)
+    # One that is interrupted writes which rows are left.
+    wait_for(lambda: any(desk.folder.rglob("*_failed.csv")))
