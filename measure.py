@@ -56,6 +56,7 @@ UNDER_TEST = (
 )
 # The published models were measured on these.
 DEFAULT_PROMPTS = {"over_refusal": "or-bench-hard-1k", "toxic": "or-bench-toxic"}
+NOTHING_SENT = "dry run: nothing sent; model name and address not checked"
 LATER_TOKENS = 700  # of a judge's request about a response that is not there yet
 LONGEST_SETTINGS = 60  # characters in a file's name
 # For gates, two samples of the prompts of each side. FIRST are asked before all others. A share of
@@ -131,10 +132,21 @@ def measure_all(args: Namespace, command: Sequence[str]) -> int:
     from orbench.stages.lanes import side_by_side
 
     names = [" ".join(filter(None, lane)) for lane in args.lanes]
+    if len(set(map(file_name_part, names))) < len(names):
+        raise UserError(
+            "two of the models would have files with the same name; "
+            "measure them with different --output_dir (make: RESULTS)"
+        )
     # All is announced before anything is paid for.
-    checked, failed = side_by_side(names, [*command, "--dry_run"], 1)
-    if failed or args.dry_run:
+    plans, failed = side_by_side(names, [*command, "--dry_run"], 1)
+    if failed:
         return failed
+    numbers = [map(float, plan.split()) for plan in plans]
+    requests, tokens, cost = map(sum, zip(*numbers, strict=True))
+    say_sum(requests, tokens, cost, "all models: ", "models")
+    if args.dry_run:
+        say(NOTHING_SENT)
+        return 0
     checked, failed = side_by_side(names, command, len(names))
     status = write_report(args, checked) if checked else 0
     if failed:
@@ -154,6 +166,7 @@ def measure_one(args: Namespace) -> int:
     todo = list(steps(args))
     check_names(todo, asked)
     plan = announce(todo)
+    plans = [plan]
     models = list(plan.models)
     if plan.path:
         if args.lane:
@@ -168,10 +181,14 @@ def measure_one(args: Namespace) -> int:
         say("a gate relies on stored answers: a sample is asked again (unless --trust_stored)")
         args.probes = args.output_dir / f"probes/{date.today()}_{args.lane}"
         again = sample(args, PROBES, samples=1, output_dir=args.probes)
-        models += announce(again).models
+        plans.append(announce(again))
+        models += plans[-1].models
+    if args.dry_run and args.lane:
+        for plan in plans:
+            print(plan.to_send, plan.tokens, plan.cost)
+        return 0
     if args.dry_run:
-        if not args.lane:
-            say("dry run: nothing sent; model name and address not checked")
+        say(NOTHING_SENT)
         return 0
     try_endpoints(models)
     if args.judge == flags.RULES and plan.to_send > FIRST:
@@ -407,7 +424,7 @@ def announce(todo: Sequence[Step]) -> Outcome:
         0, path, to_send=requests, tokens=tokens, cost=cost, models=models, stored=stored
     )
     if not path:
-        say_sum(whole)
+        say_sum(requests, tokens, cost)
     return whole
 
 
@@ -417,10 +434,12 @@ def with_later(plan: Outcome, to_come: int) -> Outcome:
     return plan._replace(to_send=plan.to_send + to_come, tokens=tokens)
 
 
-def say_sum(whole: Outcome) -> None:
-    line = f"to send: {whole.to_send:,} requests, about {whole.tokens:,} tokens in the prompts"
-    if whole.cost:
-        line += f", at most about ${whole.cost:,.2f} for the model under test"
+def say_sum(
+    requests: float, tokens: float, cost: float, start: str = "", models: str = "model"
+) -> None:
+    line = f"{start}to send: {requests:,.0f} requests, about {tokens:,.0f} tokens in the prompts"
+    if cost:
+        line += f", at most about ${cost:,.2f} for the {models} under test"
     say(line)
 
 
