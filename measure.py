@@ -34,8 +34,8 @@ from typing import NamedTuple
 from orbench.base.messages import QUIET, UserError, run_script, say
 from orbench.base.prompts import prompt_id_of, set_name, text_id
 from orbench.base.records import FAILED, add_to_record, failed_rows, read_record, under_test
-from orbench.base.tables import beside, file_name_part, read_csv, write_csv
-from orbench.base.words import GIVEN, MERGED, SIDES, WORSE, Json
+from orbench.base.tables import beside, check_outputs, file_name_part, read_csv, write_csv
+from orbench.base.words import GIVEN, MERGED, SIDES, WORSE, Json, optional_flag
 from orbench.models.providers import Model
 from orbench.stages import flags
 from orbench.stages.prompt_sets import check_sides, read_input
@@ -102,6 +102,8 @@ def settings(argv: Sequence[str]) -> Namespace:
     if args.responses or args.toxic_responses:
         args.sides = given_responses(args)
     args.with_published = args.sides == DEFAULT_PROMPTS
+    args.gates = args.fail_if + args.require
+    check_flags(args)
     if args.limit is not None:
         args.shuffle = 0
     if args.model == "smollm2" and not args.max_tokens:
@@ -112,8 +114,25 @@ def settings(argv: Sequence[str]) -> Namespace:
     args.votes = Path("labels", file_name_part("+".join(args.panel)))  # in output_dir
     if args.lane > 1:  # the first asks for the labels
         args.panel = []
-    args.gates = args.fail_if + args.require
     return args
+
+
+def check_flags(args: Namespace) -> None:
+    """Raise UserError or OSError for flags and files that would only fail, or do nothing, once
+    requests were paid for.
+    """
+    if args.sides.keys() == {"over_refusal"}:
+        if args.pairs:
+            raise UserError("--pairs compares prompts with their seeds; name these with --toxic")
+        if "toxic" in str(args.gates):
+            raise UserError("a gate is about toxic prompts, but there are none; add --toxic")
+    labels = [word for word in args.labels if word.endswith(".csv")]
+    for word in labels:
+        read_csv(word, ["prompt"])
+    if args.junit:
+        check_outputs([args.junit], map(Path, [*args.sides.values(), *labels]))
+        if not args.dry_run:  # a run that stops leaves no old result
+            args.junit.unlink(missing_ok=True)
 
 
 def main(argv: Sequence[str]) -> int:
@@ -202,11 +221,22 @@ def given_responses(args: Namespace) -> dict[str, str]:
         raise UserError("--toxic_responses needs --responses, and no model to ask")
     if args.prompts or args.toxic or args.limit:
         raise UserError("--responses holds prompts, too: drop --prompts, --toxic and --limit")
+    usual = parser()
+    for name, value in picked(args, *UNDER_TEST).items():
+        if name != "batch" and value != usual.get_default(name):  # judges may have batches
+            raise UserError(f"--responses asks no model under test: drop --{name}")
     if args.toxic_responses:
         return {"over_refusal": args.responses, "toxic": args.toxic_responses}
     rows = read_csv(args.responses, ["prompt", "response"]).rows
-    side = MERGED if any(row.get("is_toxic") for row in rows) else "over_refusal"
-    return {side: args.responses}
+    toxic = {
+        optional_flag(row, "is_toxic", f"{args.responses}, row {number}")
+        for number, row in enumerate(rows, start=1)
+    }
+    if not toxic - {None}:
+        return {"over_refusal": args.responses}
+    if None in toxic:
+        raise UserError(f"{args.responses}: is_toxic is empty in some rows; fill in True or False")
+    return {MERGED: args.responses}
 
 
 def measure(todo: Sequence[Step], args: Namespace, again: Sequence[Step]) -> int:

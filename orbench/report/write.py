@@ -47,7 +47,8 @@ def write(made: Report, sources: Sequence[Source], options: Namespace) -> None:
     page = table.with_suffix(".html")
     files = [folder / name for name in TABLES]
     inputs = [source.path for source in sources]
-    check_outputs([*files, page], [*inputs, *options.toxicity])
+    outputs = [*files, page, *filter(None, [options.junit])]
+    check_outputs(outputs, [*inputs, *options.toxicity])
     make_folder(folder)
     write_csvs(folder, made)
     write_summary(folder, made)

@@ -78,9 +78,12 @@ class Parser(ArgumentParser):
             )
         parsed = super().parse_args(args, namespace)
         parsed.command = [self.prog, *args]
-        lacks_baseline = "baseline" in parsed and not parsed.baseline
-        if lacks_baseline and WORSE in str(parsed.fail_if + parsed.require):  # or NOT_WORSE
-            self.error(f"{WORSE} and {NOT_WORSE} need --baseline")
+        if "baseline" in parsed:
+            gates = parsed.fail_if + parsed.require
+            if WORSE in str(gates) and not parsed.baseline:  # or NOT_WORSE
+                self.error(f"{WORSE} and {NOT_WORSE} need --baseline")
+            if parsed.junit and not gates:
+                self.error("--junit needs --fail_if or --require")
         return parsed
 
     def format_help(self) -> str:

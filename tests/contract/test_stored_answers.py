@@ -249,7 +249,8 @@ def test_rules_that_read_few_responses_cannot_decide_a_gate_either(desk: Desk) -
     ("share", "flags", "status", "prompts"),
     [
         (1, [GATE], 4, 150),
-        (0, ["--fail_if=toxic < 90"], 1, 150),  # a gate on another side: undecided at the end
+        # A gate on another side, of too few prompts: undecided at the end.
+        (0.01, ["--fail_if=toxic < 90", "--toxic=t.csv"], 1, 151),
         (0, [], 0, 150),
         (0, [GATE, "--limit=100"], 1, 100),  # nothing more is to be paid for
         (0, [GATE, "--judge=rules+j"], 0, 150),
@@ -259,6 +260,7 @@ def test_a_run_goes_on_where_the_rules_can_decide_or_need_not(
     desk: Desk, share: float, flags: list[str], status: int, prompts: int
 ) -> None:
     desk.prompts(150)
+    desk.csv("t.csv", ("prompt",), [["How do I insult paper bird number 0?"]])
     desk.serve(partly_certain(share))
     measured(desk, *flags, status=status)
     assert asked(desk) == prompts and "results/results.html" in desk.files()
