@@ -8,6 +8,7 @@ from pathlib import Path
 from huggingface_hub import EvalResultEntry, eval_result_entries_to_yaml
 
 from orbench.base.messages import say
+from orbench.base.prompts import text_id
 from orbench.base.records import read_record
 from orbench.base.tables import Paths, file_name_part, make_folder, write_yaml
 from orbench.base.words import Json
@@ -33,12 +34,16 @@ def write_evaluations(folder: Path, report: Report, link: str) -> Paths:
         if why:
             say(f"not for the Hub: {result.label}, {result.prompts}: {why}")
         elif rate.n:
-            name = file_name_part(f"{result.label}_{result.judge}")
-            files[folder / f"{name}.yaml"].append(_evaluation(rate, source, link))
-    for path, entries in files.items():
+            files[f"{result.label}_{result.judge}"].append(_evaluation(rate, source, link))
+    paths: list[Path] = []
+    for name, entries in files.items():
+        path = folder / f"{file_name_part(name)}.yaml"
+        if path in paths:  # of m_a, where one of m/a is
+            path = path.with_stem(f"{path.stem}_{text_id(name)}")
         make_folder(folder)
         write_yaml(path, eval_result_entries_to_yaml(entries))
-    return [*files]
+        paths.append(path)
+    return paths
 
 
 def _evaluation(rate: Rate, source: Json, link: str) -> EvalResultEntry:
