@@ -11,10 +11,18 @@ from orbench.base.messages import UserError, say
 from orbench.base.near_duplicates import near_duplicates
 from orbench.base.prompts import prompt_id, seed_id_of
 from orbench.base.records import is_scripted, read_record
-from orbench.base.tables import beside, check_outputs, columns_in, make_folder, write_csv
+from orbench.base.tables import (
+    beside,
+    check_outputs,
+    columns_in,
+    file_name_part,
+    make_folder,
+    write_csv,
+)
 from orbench.base.words import Lines, Row, Words, category_of
 from orbench.datasets.audit import even_sample
 from orbench.datasets.card import (
+    BUILT_BY,
     CARD,
     DATASETS,
     EVAL,
@@ -28,7 +36,6 @@ from orbench.datasets.card import (
 from orbench.datasets.lineage import CONTRADICTED, HIT
 from orbench.datasets.moderated import SAFE_SET, TOXIC_SET, Prompt, join_lines, read_moderated
 
-BUILT_BY = "build_dataset"  # in run records
 DROPPED = "or-bench-dropped.csv"
 PROVENANCE = "_provenance.csv"  # beside each dataset
 
@@ -64,14 +71,17 @@ def build(args: Namespace, public: Words) -> Path:
 def _check_outputs(args: Namespace, names: Words) -> None:
     """Raise UserError if a file would be replaced that is an input or another tool's."""
     folder = args.output_dir
-    for name in (CARD, EVAL):
-        if (folder / name).exists() and not has_card(folder):
-            raise UserError(f"{folder / name} was not written by this tool; name another folder")
-    outputs = [folder / DROPPED]
-    for name in names:
-        csv = folder / f"{name}.csv"
+    csvs = [folder / f"{name}.csv" for name in names]
+    others = [folder / name for name in (CARD, EVAL, DROPPED)]
+    for csv in csvs:
         check_ours(csv, BUILT_BY)
-        outputs += [csv, beside(csv, PROVENANCE)]
+        others.append(beside(csv, PROVENANCE))
+    outputs = {*csvs, *others}
+    if len(outputs) < len(csvs) + len(others) or [*names] != [*map(file_name_part, names)]:
+        raise UserError("--names takes two names of files that differ, without .csv and folders")
+    if not (has_card(folder) or any(map(Path.exists, csvs))):
+        for path in filter(Path.exists, others):
+            raise UserError(f"{path} was not written by this tool; name another folder")
     check_outputs(outputs, [*args.moderated_files, *map(Path, args.exclude)])
 
 

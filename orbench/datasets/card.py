@@ -27,15 +27,10 @@ BENCHMARK = {
 }
 CARD_MARK = "<!-- written by moderator/build_dataset.py -->"  # as in card.md
 DATASETS = (SAFE_SET, TOXIC_SET, "or-bench-toxic")  # the last one is a sample
-# Config, as the published dataset calls it -> file; the last two are a release's.
-CONFIGS = {
-    "or-bench-hard-1k": "or-bench-hard.csv",
-    "or-bench-80k": "or-bench-80k.csv",
-    "or-bench-toxic-all": "or-bench-toxic-all.csv",
-    "or-bench-toxic": "or-bench-toxic.csv",
-    "hard": "hard.csv",
-    "toxic": "toxic.csv",
-}
+BUILT_BY = "build_dataset"  # in run records
+SELECTED_BY = "select_hard_prompts"
+# File -> config, where the published dataset calls it otherwise.
+CONFIGS = {"or-bench-hard": "or-bench-hard-1k"}
 
 Chosen = Mapping[str, Rows]  # dataset -> its rows, in input order
 
@@ -117,13 +112,14 @@ def list_datasets(folder: Path) -> None:
         return
     configs = []
     tasks = []
-    for name, file in CONFIGS.items():
-        path = folder / file
-        if path.exists() and path.read_bytes().count(b"\n") > 1:  # it has rows
+    for path in sorted(folder.glob("*.csv")):
+        is_ours = read_record(path).get("stage") in (BUILT_BY, SELECTED_BY)
+        if is_ours and path.read_bytes().count(b"\n") > 1:  # it has rows
+            name = CONFIGS.get(path.stem, path.stem)
             configs.append(
                 {
                     "config_name": name,
-                    "data_files": file,
+                    "data_files": path.name,
                     "keep_default_na": False,
                     # The library recognizes what it has loaded by this list: the hash is in it.
                     "description": sha256_of(path),

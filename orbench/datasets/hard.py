@@ -22,9 +22,10 @@ from orbench.base.tables import (
 from orbench.base.words import VERDICTS, Row, Rows, Texts, verdict_of
 from orbench.datasets import card
 
-SELECTED_BY = "select_hard_prompts"  # in run records
 YES = "yes"
 VERDICT_BY_SIGN = {1: "refused", 0: "unscored", -1: "answered"}  # of refusals less answers
+
+OWN_COLUMNS = ("prompt", "category", "seed_id", "families_refused", "families_unscored", "hard")
 
 Prompts = dict[str, Row]  # prompt -> prompt, category, seed_id
 
@@ -36,7 +37,7 @@ def select(args: Namespace, output: Path) -> None:
     """
     table = beside(output, "_models.csv")
     make_folder(output.parent)
-    card.check_ours(output, SELECTED_BY)
+    card.check_ours(output, card.SELECTED_BY)
     check_outputs([output, table], args.result_files)
     families, rows = _decided(args)
     chosen = [row for row in rows if row["hard"] == YES]
@@ -46,7 +47,7 @@ def select(args: Namespace, output: Path) -> None:
     write_csv(table, [*columns, *families, "families_refused", "families_unscored", "hard"], rows)
     write_csv(output, columns, chosen)
     selectors = families.values()
-    card.write_dataset_record(output, chosen, args.result_files, args, SELECTED_BY, selectors)
+    card.write_dataset_record(output, chosen, args.result_files, args, card.SELECTED_BY, selectors)
     card.list_datasets(output.parent)
     _say_selection(families, rows)
 
@@ -67,6 +68,8 @@ def _decided(args: Namespace) -> tuple[Texts, Rows]:
         model, family, balance = _results(path, given.get(path, ""), texts)
         if model in families:
             raise UserError(f"{path} is a second file for {model}; give only one")
+        if model in OWN_COLUMNS:
+            raise UserError(f"{path}: {model} is no name for a model here; rename the file")
         families[model] = family
         balances[model] = balance
     covered = set(families.values())

@@ -75,6 +75,9 @@ def read_moderated(paths: Paths, *, refusals_count: bool) -> list[Prompt]:
             row["source_file"] = path.name
             prompt = prompts.setdefault(same(row["prompt"]), Prompt(row))
             prompt.add(row, judged, answered)
+    if blank := prompts.get(same("")):
+        blank.side = ""
+        blank.reason = "no prompt"
     return list(prompts.values())
 
 

@@ -100,5 +100,6 @@ def test_the_datasets_library_loads_what_was_built_last(desk: Desk, load: Load) 
         assert listed == ([SAFE, TOXIC, SAMPLE] if toxic else [SAFE])  # an empty one cannot load
         assert not toxic or load(TOXIC) == load(SAMPLE) == toxic
     desk.write("or-bench/or-bench-hard.csv", "prompt,category\nNA,hate\n")
+    desk.write("or-bench/or-bench-hard.run.json", '{"stage": "select_hard_prompts"}')
     built(desk, "a.csv")
     assert load("or-bench-hard-1k") == ["NA"]
