@@ -1,12 +1,11 @@
-"""Prompts on the Hugging Face Hub: a file of a dataset, or one of its splits; labeled responses on
+"""Prompts on the Hugging Face Hub: files of a dataset, or one of its splits; labeled responses on
 GitHub.
 
     hf://datasets/OWNER/NAME@REVISION/FILE
     hf://datasets/OWNER/NAME?config=C&split=S&revision=R
 
-Without a revision, a split is read from the parquet files that the Hub makes of every dataset, on
-the branch refs/convert/parquet; else from the files in that revision. A file's name tells the
-config (its folder) and the split. Splits that only the dataset's card defines are not covered.
+A split is read from the parquet files that the Hub makes of every dataset, on the branch
+refs/convert/parquet; a revision is a commit of that branch. A * in FILE names several files.
 """
 
 import glob
@@ -17,6 +16,7 @@ from pathlib import Path
 from typing import NamedTuple
 from urllib.parse import parse_qsl
 
+from orbench.base.grouping import grouped
 from orbench.base.messages import UserError, clean, one_line, without_query
 from orbench.base.tables import Paths, file_name_part, make_folder, sha256_of, write_bytes
 from orbench.base.words import Json, Texts
@@ -29,26 +29,15 @@ FORMS = (
     "hf://datasets/OWNER/NAME?config=C&split=S&revision=R or hf://datasets/OWNER/NAME@REVISION/FILE"
 )
 CONVERTED = "refs/convert/parquet"
-# Config -> its folders; those of other configs are called like them.
-FOLDERS = {"default": ["default/", "data/", ""]}
-# What follows a split's name in its files.
-ENDINGS = (
-    "/????.parquet",  # the Hub's own files: CONFIG/SPLIT/0000.parquet
-    ".parquet",
-    ".csv",
-    ".jsonl",
-    "-?????-of-?????.parquet",  # train-00000-of-00002.parquet
-    "-?????-of-?????.csv",
-    "-?????-of-?????.jsonl",
-)
-NUMBER = re.compile(r"\d{4,}(?=\.parquet$|-of-\d)")  # of a file among those of a split
+# A file among several: 0001.parquet, train-00000-of-00002.csv.
+PART = re.compile(r"(\d{4,})(?=\.parquet$|-of-(\d+))")
 
 
 class PromptSet(NamedTuple):
     """A public set of prompts: where it is, and how its columns map to ours."""
 
     repository: str
-    file: str  # none for a split
+    file: str  # or several, with *; none for a split
     revision: str  # a commit; "" is the newest
     license: str = ""
     side: str = ""  # a key of SIDES
@@ -91,16 +80,16 @@ def fetch(wanted: PromptSet) -> tuple[Path, Paths]:
     what = wanted.file or f"split {wanted.split or '(none named)'}, config {wanted.config},"
     revision = wanted.revision or ("main" if wanted.file else CONVERTED)
     at: Json = {"repo_type": "dataset", "revision": revision}
-    patterns = _patterns(wanted)
+    pattern = glob.escape(f"{wanted.config}/{wanted.split}/") + "*.parquet"
+    if wanted.file:
+        pattern = glob.escape(wanted.file).replace("[*]", "*")
     try:
-        folder = Path(snapshot_download(repository, **at, allow_patterns=patterns))
-        files = []
-        for pattern in patterns:
-            files += sorted(folder.glob(pattern))
-        if len({NUMBER.sub("", str(file)) for file in files}) == 1 and _all_parts(files):
+        folder = Path(snapshot_download(repository, **at, allow_patterns=pattern))
+        files = sorted(folder.glob(pattern))
+        if files and ("*" not in pattern or _are_all(files)):
             return folder, files
         names = HfApi().list_repo_files(repository, **at)
-        available = sorted({NUMBER.sub("*", name) for name in names})
+        available = sorted({PART.sub("*", name) for name in names})
         why = f"the files there are {clean(', '.join(available))[:600]}"
     except errors.GatedRepoError:
         raise UserError(
@@ -109,7 +98,7 @@ def fetch(wanted: PromptSet) -> tuple[Path, Paths]:
     except errors.LocalEntryNotFoundError:
         why = "the Hugging Face Hub cannot be reached, and the file is not in its cache"
     except errors.RevisionNotFoundError:
-        why = f"there is no revision {revision}; name another one, such as main"
+        why = f"there is no revision {revision}; name another one, or a file: NAME@main/FILE"
     except (HTTPError, errors.HFValidationError, OSError) as error:
         why = clean(str(error))[:200]
     raise UserError(f"{what} of {repository} cannot be read: {why}")
@@ -139,19 +128,10 @@ def fetch_from_github(commit: str, files: Texts) -> Iterator[Path]:
         yield path
 
 
-def _all_parts(files: Paths) -> bool:
-    """Return whether all of a split's files are there: 0000 on, or 00000-of-00002 on."""
-    parts = re.search(r"-of-(\d+)|^(\d{4})\.parquet$", files[-1].name)
-    if not parts:
-        return True
-    of, last = parts.groups()
-    return len(files) == (int(of) if of else int(last) + 1)
-
-
-def _patterns(wanted: PromptSet) -> list[str]:
-    """Return what the names of a set's files look like; one of the patterns fits."""
-    if wanted.file:
-        return [glob.escape(wanted.file)]
-    split = wanted.split or "(none)"
-    folders = FOLDERS.get(wanted.config, [glob.escape(f"{wanted.config}/")])
-    return [folder + glob.escape(split) + ending for folder in folders for ending in ENDINGS]
+def _are_all(files: Paths) -> bool:
+    """Return whether no part is missing, as after a download that was cut off."""
+    for parts in grouped(files, lambda file: PART.sub("", str(file))).values():
+        last = PART.search(parts[-1].name)
+        if last and len(parts) != int(last[2] or int(last[1]) + 1):
+            return False
+    return True

@@ -51,7 +51,7 @@ def test_a_split_is_read_recorded_and_read_again_offline(desk: Desk) -> None:
     assert found == [("A?", "s"), ("B?", "s"), ("C?", "t")]
 
 
-def test_splits_of_a_revision_are_measured_beside_each_other(desk: Desk) -> None:
+def test_files_of_a_revision_are_measured_beside_each_other(desk: Desk) -> None:
     turns = [{"role": "user", "content": text} for text in ("Fold it.", "Again?")]
     tools = [{"type": "function", "function": {"name": "look", "parameters": {}}}]
     files = {
@@ -62,13 +62,13 @@ def test_splits_of_a_revision_are_measured_beside_each_other(desk: Desk) -> None
     with HubServer(files, converted=CONVERTED_FILES) as hub:
         flags = [
             "--model=scripted",
-            "--prompts=hf://datasets/me/mine?split=test&revision=main",
-            "--toxic=hf://datasets/me/mine?config=chats&split=test&revision=main",
+            "--prompts=hf://datasets/me/mine@main/data/test-*.parquet",
+            "--toxic=hf://datasets/me/mine@main/chats/test.jsonl",
             "--output_dir=results",
         ]
         env = hub_env(desk, hub.url)
         run("measure.py", *flags, cwd=desk.folder, env=env, own_process=True)
-    responses = {"over_refusal/mine-test": ["B?", "A?"], "toxic/mine-chats-test": ["Again?"]}
+    responses = {"over_refusal/test-_": ["B?", "A?"], "toxic/test": ["Again?"]}
     for name, prompts in responses.items():
         path = f"results/responses/{name}/scripted.csv"
         assert desk.cells("prompt", path) == prompts
@@ -82,12 +82,12 @@ def test_a_split_that_is_not_there_is_one_line_with_those_that_are(desk: Desk) -
     says = {
         "mine": f"split (none named), config default, of me/mine cannot be read: {there}",
         "mine?config=en&split=*": f"split *, config en, of me/mine cannot be read: {there}",
-        "bare?split=test": "no revision refs/convert/parquet; name another one, such as main",
-        "twice?split=test&revision=main": "the files there are test.csv, test.jsonl",
-        "half?split=test&revision=main": "the files there are data/test-*-of-00002.csv",
+        "bare?split=test": "no revision refs/convert/parquet; name another one, or a file",
+        "bare?split=test&revision=main": "the files there are test.csv",
+        "half@main/data/*.csv": "the files there are data/test-*-of-00002.csv",
     }
-    files = {name: b"prompt\nA?\n" for name in ("me/twice/test.csv", "me/bare/test.csv")}
-    files |= {"me/twice/test.jsonl": b"{}", "me/half/data/test-00000-of-00002.csv": b"prompt\nA?\n"}
+    names = ("me/bare/test.csv", "me/half/data/test-00000-of-00002.csv")
+    files = {name: b"prompt\nA?\n" for name in names}
     with HubServer(files, converted=CONVERTED_FILES) as hub:
         for name, what in says.items():
             flag = f"--input_file=hf://datasets/me/{name}"

@@ -8,25 +8,21 @@ import pytest
 from orbench.base.messages import UserError
 from orbench.stages.hub import fetch, prompt_set_at
 
-# Files -> the config that they are of; their split is called train.
-LAYOUTS = {
-    "default/train/0000.parquet default/train/0001.parquet": "",
-    "data/train-00000-of-00002.parquet data/train-00001-of-00002.parquet": "",
-    "train-00000-of-00001.csv": "",
-    "train-00000-of-00001.jsonl": "",
-    "data/train.parquet": "",
-    "train.csv": "",
-    "train.jsonl": "",
-    "C/train/0000.parquet": "C",
-    "C/train.csv": "C",
+# What is named -> its files, among which are others.
+WHOLE = {
+    "?split=train": "default/train/0000.parquet default/train/0001.parquet",
+    "?config=C&split=train": "C/train/0000.parquet",
+    "@main/data/train-*.parquet": (
+        "data/train-00000-of-00002.parquet data/train-00001-of-00002.parquet"
+    ),
+    "@main/*.csv": "test-00000-of-00001.csv train-00000-of-00001.csv",
+    "@main/data/train-00000-of-00002.parquet": "data/train-00000-of-00002.parquet",
 }
-INCOMPLETE = [
-    "train-00000-of-00002.csv",
-    "train/0001.parquet",
-    "train.csv train.jsonl",
-    "train-00000-of-00001.csv train-00000-of-00001.jsonl",
-    "test.csv",
-]
+INCOMPLETE = {
+    "?split=train": "default/train/0001.parquet",
+    "@main/*.csv": "test-00000-of-00001.csv train-00000-of-00002.csv",
+    "@main/t*.jsonl": "u.jsonl",
+}
 
 
 @pytest.fixture
@@ -47,23 +43,22 @@ def write(folder: Path, names: str) -> list[Path]:
     return paths
 
 
-@pytest.mark.parametrize(("names", "config"), LAYOUTS.items())
-def test_a_split_is_found_by_the_names_of_its_files(
-    names: str, config: str, downloaded: Path
+@pytest.mark.parametrize(("named", "names"), WHOLE.items())
+def test_a_split_is_in_a_folder_and_a_star_names_several_files(
+    named: str, names: str, downloaded: Path
 ) -> None:
     paths = write(downloaded, names)
-    query = f"config={config}&split=train" if config else "split=train"
-    wanted = prompt_set_at(f"hf://datasets/owner/name?{query}", {})
-    assert fetch(wanted) == (downloaded, paths)
+    write(downloaded, "other/train/0000.parquet data/test-00000-of-00001.parquet")
+    assert fetch(prompt_set_at(f"hf://datasets/owner/name{named}", {})) == (downloaded, paths)
 
 
-@pytest.mark.parametrize("names", INCOMPLETE)
-def test_a_split_that_lacks_a_part_or_has_two_forms_is_not_read(
-    names: str, downloaded: Path
+@pytest.mark.parametrize(("named", "names"), INCOMPLETE.items())
+def test_files_of_which_one_is_missing_are_not_read(
+    named: str, names: str, downloaded: Path
 ) -> None:
     write(downloaded, names)
-    with pytest.raises(UserError, match="split train, config default, of owner/name cannot be"):
-        fetch(prompt_set_at("hf://datasets/owner/name?split=train", {}))
+    with pytest.raises(UserError, match="of owner/name cannot be read: the files there are"):
+        fetch(prompt_set_at(f"hf://datasets/owner/name{named}", {}))
 
 
 @pytest.mark.parametrize(
@@ -85,7 +80,7 @@ def test_without_a_revision_a_file_is_read_from_main_and_a_split_from_what_the_h
         return downloaded
 
     monkeypatch.setattr(huggingface_hub, "snapshot_download", download)
-    write(downloaded, "a.csv")
+    write(downloaded, "a.csv default/a/0000.parquet")
     wanted = prompt_set_at(address, {})
     fetch(wanted)
     assert (asked, wanted.name) == ([revision], name)
