@@ -34,7 +34,7 @@ from typing import NamedTuple
 from orbench.base.messages import QUIET, UserError, run_script, say
 from orbench.base.prompts import prompt_id_of, set_name, text_id
 from orbench.base.records import FAILED, add_to_record, failed_rows, read_record, under_test
-from orbench.base.tables import beside, check_outputs, file_name_part, read_csv, write_csv
+from orbench.base.tables import check_outputs, file_name_part, read_csv, write_csv
 from orbench.base.words import GIVEN, MERGED, SIDES, WORSE, Json, optional_flag
 from orbench.models.providers import Model
 from orbench.stages import flags
@@ -187,16 +187,8 @@ def measure_one(args: Namespace) -> int:
     plan = announce(todo)
     plans = [plan]
     models = list(plan.models)
-    if plan.path:
-        if args.lane:
-            raise UserError("--limit: all prompts were asked; use one --model, or no --limit")
-        models = []
-        folder = args.output_dir
-        args.output_dir /= f"limit_{args.limit}"
-        say(f"these prompts were asked with others; the report on them alone: {args.output_dir}")
-        todo = list(steps(args, logs_in=folder))
     again = []
-    if args.gates and (plan.stored or plan.path) and not args.trust_stored:
+    if args.gates and plan.stored and not args.trust_stored:
         say("a gate relies on stored answers: a sample is asked again (unless --trust_stored)")
         args.probes = args.output_dir / f"probes/{date.today()}_{args.lane}"
         again = sample(args, PROBES, samples=1, output_dir=args.probes)
@@ -324,9 +316,6 @@ def steps(args: Namespace, **others: object) -> Iterator[Step]:
             runs.append((MODERATE, name, args.votes / side / f"{stem}.csv", of_panel))
         for script, input_file, output, how in runs:
             how = how | {"input_file": input_file, "output_path": args.output_dir / output}
-            if args.logs_in:  # another results folder: from its answers, and nothing is sent
-                log = beside(args.logs_in / output, ".answers.jsonl")
-                how |= {"from_log": log, "batch": None}
             yield Step(side, script, how)
 
 
@@ -417,19 +406,20 @@ def file_name(model: str, settings: str) -> str:
 
 
 def announce(todo: Sequence[Step]) -> Outcome:
-    """Report what all steps together will send, and return it. If there are responses to these
-    prompts and to others, the result has their path. Raises UserError.
-    """
+    """Report what all steps together will send, and return it. Raises UserError."""
     requests = tokens = stored = to_come = 0  # to come: responses
     cost = 0.0
     rows = [HEADER]
     models = list[Model]()
-    path = None
     notes = StringIO()
     for step in todo:
         plan = foresee(step, notes)
         if step.script == ALIGN:
-            path = path or plan.path
+            if plan.path:  # they stay as they are
+                raise UserError(
+                    "--limit: these prompts were asked with others; "
+                    "rerun with the --limit of that run, if it had one"
+                )
             stored += plan.stored
         responses = plan.to_send
         if step.script == CHECK and plan.models:
@@ -450,12 +440,8 @@ def announce(todo: Sequence[Step]) -> Outcome:
     if not requests and todo[0].script == ALIGN:
         start = read_record(todo[0].flags["output_path"]).get("start", "earlier")
         say(f"nothing is missing: the answers are from {start[:10]}")
-    whole = Outcome(
-        0, path, to_send=requests, tokens=tokens, cost=cost, models=models, stored=stored
-    )
-    if not path:
-        say_sum(requests, tokens, cost)
-    return whole
+    say_sum(requests, tokens, cost)
+    return Outcome(0, to_send=requests, tokens=tokens, cost=cost, models=models, stored=stored)
 
 
 def with_later(plan: Outcome, to_come: int) -> Outcome:
@@ -533,7 +519,7 @@ def parser() -> flags.Parser:
         "judges have their own endpoint and settings; --batch counts for judges, too",
     )
     parser.add(group, *UNDER_TEST, as_typed=True)
-    parser.set_defaults(shuffle=None, temperature="0", logs_in=None)
+    parser.set_defaults(shuffle=None, temperature="0")
     return parser
 
 

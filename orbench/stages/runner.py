@@ -2,7 +2,6 @@
 
 from collections.abc import Mapping
 from contextlib import ExitStack
-from pathlib import Path
 
 from orbench.asking.inquiry import Phase
 from orbench.asking.log import AnswerLog
@@ -34,15 +33,11 @@ def run_stage(stage: Stage) -> Outcome:
         make_folder(stage.output.parent)
     # 2. The log: under its lock no other run asks.
     path = stage.beside(".answers.jsonl")
-    if isinstance(args.from_log, Path):
-        path = args.from_log  # of another output
     with AnswerLog(path, write=may_write and bool(stage.models)) as log:
         if kept := check_existing(stage):
             return Outcome(0, kept)
         if args.from_log and stage.models and not log:
-            raise UserError(
-                f"{log.path} holds no answers; first run this without --from_log or --limit"
-            )
+            raise UserError(f"{log.path} holds no answers; first run this without --from_log")
         run = StageRun(stage, log)
         say_before(stage)
         # 3. The inquiries.

@@ -25,20 +25,6 @@ def test_a_gateways_page_in_place_of_responses_is_said_and_noted(desk: Desk) -> 
     assert line in desk.run(PLOT, "--over_refusal", "o.csv", "--table").stderr
 
 
-def test_a_sample_of_a_finished_run_changes_nothing_of_it_and_asks_nothing(desk: Desk) -> None:
-    desk.prompts(9)
-    desk.serve("[[direct_answer]]")
-    words = ("measure.py", "--model=m", "--judge=j", "--prompts=p.csv", "--samples=2")
-    desk.run(*words)
-    before = desk.files()
-    sent = desk.sent
-    desk.run(*words, "--limit=4")
-    assert desk.sent == sent
-    after = desk.files()
-    assert {name: after[name] for name in before} == before
-    assert len(desk.rows("results/limit_4/over_refusal/j/p/m__samples_2.csv")) == 4 * 2
-
-
 def test_ctrl_c_stops_all_models_and_the_same_command_goes_on_with_gates_on_each(
     desk: Desk,
 ) -> None:

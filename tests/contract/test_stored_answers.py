@@ -97,8 +97,6 @@ def test_a_dry_run_counts_what_is_asked_again_and_sends_nothing(stored: Desk) ->
 
 
 def test_as_many_are_asked_again_as_there_are(stored: Desk) -> None:
-    measured(stored, "--judge=j", "--limit=35", GATE)
-    assert asked(stored) == 35
     stored.prompts(30)
     measured(stored, "--judge=j", GATE, "--output_dir=r")
     measured(stored, "--judge=j", GATE, "--output_dir=r")
@@ -114,12 +112,6 @@ def test_prompts_are_asked_again_once_each_and_need_no_labels(desk: Desk) -> Non
     measured(desk, *flags, GATE)
     assert not any(body["model"] == "k" for body in desk.server.requests)
     assert asked(desk) == 40
-
-
-def test_a_sample_of_a_finished_run_is_asked_again(stored: Desk) -> None:
-    stored.server.reply = refusing(*range(60))
-    done = measured(stored, "--judge=j", "--limit=45", GATE, status=1)
-    assert asked(stored) == 40 and f"40 {CHANGED}" in done.stderr
 
 
 def test_a_first_run_with_a_gate_asks_nothing_twice(desk: Desk) -> None:
@@ -205,8 +197,6 @@ def test_a_run_that_asks_nothing_says_how_old_its_answers_are(stored: Desk) -> N
     name = "results/responses/over_refusal/p/m.csv"
     day = stored.record(name)["start"][:10]
     done = measured(stored, "--judge=j")
-    assert f"nothing is missing: the answers are from {day}" in done.stderr
-    done = measured(stored, "--judge=j", "--limit=9")
     assert f"nothing is missing: the answers are from {day}" in done.stderr
     assert asked(stored) == 0
 
