@@ -415,18 +415,15 @@ def announce(todo: Sequence[Step]) -> Outcome:
     for step in todo:
         plan = foresee(step, notes)
         if step.script == ALIGN:
-            if plan.path:  # they stay as they are
-                raise UserError(
-                    "--limit: these prompts were asked with others; "
-                    "rerun with the --limit of that run, if it had one"
-                )
             stored += plan.stored
-        responses = plan.to_send
-        if step.script == CHECK and plan.models:
-            plan = with_later(plan, to_come)
+            to_come = plan.to_send
+        elif step.script == CHECK and plan.models:
+            tokens_to_come = to_come * LATER_TOKENS
+            plan = plan._replace(
+                to_send=plan.to_send + to_come, tokens=plan.tokens + tokens_to_come
+            )
             if not plan.models[0].settings.batches:
                 step.flags["batch"] = None
-        to_come = responses
         requests += plan.to_send
         tokens += plan.tokens
         cost += plan.cost
@@ -442,12 +439,6 @@ def announce(todo: Sequence[Step]) -> Outcome:
         say(f"nothing is missing: the answers are from {start[:10]}")
     say_sum(requests, tokens, cost)
     return Outcome(0, to_send=requests, tokens=tokens, cost=cost, models=models, stored=stored)
-
-
-def with_later(plan: Outcome, to_come: int) -> Outcome:
-    """Return the plan of a judge, with the responses that it will get."""
-    tokens = plan.tokens + to_come * LATER_TOKENS
-    return plan._replace(to_send=plan.to_send + to_come, tokens=tokens)
 
 
 def say_sum(

@@ -4,12 +4,11 @@ import json
 from operator import itemgetter
 from pathlib import Path
 
-from orbench.base.messages import UserError, counted, one_line, say
+from orbench.base.messages import UserError, counted, one_line
 from orbench.base.records import FAILED, FAILED_COLUMNS, read_record, record_path
 from orbench.base.secrets import masked
 from orbench.base.tables import beside, check_outputs, read_csv
 from orbench.base.words import Texts, Words
-from orbench.models.requests import NOT_ENGLISH
 from orbench.stages.stage import Stage
 
 NOT_OURS = "; this suite did not write it: move it away, or choose another --output_path"
@@ -46,31 +45,23 @@ def settings_of(stage: Stage) -> Texts:
     return settings
 
 
-def check_existing(stage: Stage) -> Path | None:
-    """Return the CSV of results that hold all rows of this --limit, and others: it stays as it is.
-
-    Raises UserError if this run, without --overwrite, would replace results that were made with
+def check_existing(stage: Stage) -> None:
+    """Raise UserError if this run, without --overwrite, would replace results that were made with
     other settings, or hold rows that the input does not have.
     """
     earlier = [path for path in stage.outputs.values() if path.is_file()]
     if stage.args.overwrite or not earlier:
-        return None
+        return
     path = earlier[0]
     differences = _differences(stage, path)
-    if not differences:
-        others, lacking = _compared(stage)
-        if others and not lacking and stage.args.limit:
-            say(f"{path} already holds these rows and {others:,} more; left as it is")
-            return path
-        if others:
-            differences = [f"{path} holds {counted(others, 'row')} that this input does not have"]
+    if not differences and (others := _of_other_rows(stage)):
+        differences = [f"{path} holds {counted(others, 'row')} that this input does not have"]
     if differences:
         flag = OUTPUT_FLAGS.get(stage.args.command[0], "--output_path")
         raise UserError(
             f"existing results are kept: {'; '.join(differences)}. "
             f"Choose another {flag} or pass --overwrite"
         )
-    return None
 
 
 def _differences(stage: Stage, earlier: Path) -> Words:
@@ -88,20 +79,12 @@ def _differences(stage: Stage, earlier: Path) -> Words:
     return differences
 
 
-def _compared(stage: Stage) -> tuple[int, int]:
-    """Return how many rows of existing results come from no row of this input, and how many rows
-    of this input have no result.
-    """
-    # What the rules cannot read is a result, too: a rerun would not change it.
+def _of_other_rows(stage: Stage) -> int:
+    """Return how many rows of existing results come from no row of this input."""
     rows = [*stage.written()]
-    failed = stage.beside(FAILED)
-    if failed.is_file():
-        unscored = read_csv(failed, FAILED_COLUMNS).rows
-        rows += [row for row in unscored if row["error_type"] == NOT_ENGLISH]
     shared = set(stage.table.columns).intersection(*rows[:1]).difference(VERDICT)
     if not shared:
-        return 0, 0
+        return 0
     cells_of = itemgetter(*shared)
     known = set(map(cells_of, stage.table.rows))
-    origins = [cells_of(stage.origin(row)) for row in rows]
-    return sum(origin not in known for origin in origins), len(known.difference(origins))
+    return sum(cells_of(stage.origin(row)) not in known for row in rows)

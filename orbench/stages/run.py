@@ -21,7 +21,7 @@ class Outcome(NamedTuple):
     """What came of a run of a stage."""
 
     status: int  # the exit status: 0, 1, 3, 130
-    path: Path | None = None  # the main CSV, if there is one; of a dry run, if it is to stay
+    path: Path | None = None  # the main CSV, if there is one
     written: int = 0  # output rows
     title: str = ""  # of a dry run
     to_send: int = 0  # requests that a dry run would send

@@ -34,8 +34,7 @@ def run_stage(stage: Stage) -> Outcome:
     # 2. The log: under its lock no other run asks.
     path = stage.beside(".answers.jsonl")
     with AnswerLog(path, write=may_write and bool(stage.models)) as log:
-        if kept := check_existing(stage):
-            return Outcome(0, kept)
+        check_existing(stage)
         if args.from_log and stage.models and not log:
             raise UserError(f"{log.path} holds no answers; first run this without --from_log")
         run = StageRun(stage, log)

@@ -117,13 +117,11 @@ def test_a_judge_that_contradicts_the_rules_can_be_asked_about_more_rows(desk: D
         assert desk.cells("refused_by") == [""] * limit
 
 
-def test_a_sample_of_what_is_there_may_hold_responses_in_another_language(desk: Desk) -> None:
+def test_a_sample_that_grows_may_hold_responses_in_another_language(desk: Desk) -> None:
     german = "Faltet das Papier in der Mitte und zieht die Kante mit dem Finger nach."
     desk.serve(lambda body, seen: german if number_of(body) in (1, 3) else "Fold it.")
     desk.prompts(4)
-    for flag in ("--quiet", "--limit=2"):
-        done = desk.stage(ALIGN, flag, status=None)
-    assert "already holds these rows and 2 more" in done.stderr
+    desk.stage(ALIGN, status=None)
     desk.serve("[[direct_answer]]")
     for limit, rows in ((2, 2), (3, 3), (9, 4)):
         desk.run(
