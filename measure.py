@@ -184,7 +184,7 @@ def measure_one(args: Namespace) -> int:
         gate.with_baseline(args.baseline, gate.measured_in(args.output_dir))
     todo = list(steps(args))
     check_names(todo, asked)
-    plan = announce(todo)
+    plan = announce(todo, in_full=args.dry_run)
     plans = [plan]
     models = list(plan.models)
     again = []
@@ -192,7 +192,7 @@ def measure_one(args: Namespace) -> int:
         say("a gate relies on stored answers: a sample is asked again (unless --trust_stored)")
         args.probes = args.output_dir / f"probes/{date.today()}_{args.lane}"
         again = sample(args, PROBES, samples=1, output_dir=args.probes)
-        plans.append(announce(again))
+        plans.append(announce(again, in_full=args.dry_run))
         models += plans[-1].models
     if args.dry_run and args.lane:
         for plan in plans:
@@ -405,11 +405,14 @@ def file_name(model: str, settings: str) -> str:
     return file_name_part(", ".join(filter(None, [model, settings]))) + ".csv"
 
 
-def announce(todo: Sequence[Step]) -> Outcome:
-    """Report what all steps together will send, and return it. Raises UserError."""
+def announce(todo: Sequence[Step], *, in_full: bool) -> Outcome:
+    """Report what all steps together will send, and return it. Raises UserError.
+
+    in_full: a line for each step, too.
+    """
     requests = tokens = stored = to_come = 0  # to come: responses
     cost = 0.0
-    rows = [HEADER]
+    rows: list[str] = []
     models = list[Model]()
     notes = StringIO()
     for step in todo:
@@ -431,8 +434,8 @@ def announce(todo: Sequence[Step]) -> Outcome:
             rows.append(plan.line)
         if plan.to_send:
             models += plan.models
-    if todo[0].flags["dry_run"]:
-        for line in dict.fromkeys([*notes.getvalue().splitlines(), *rows]):
+    if in_full and rows:
+        for line in dict.fromkeys([*notes.getvalue().splitlines(), HEADER, *rows]):
             say(line)
     if not requests and todo[0].script == ALIGN:
         start = read_record(todo[0].flags["output_path"]).get("start", "earlier")

@@ -7,7 +7,7 @@ too, and its key tells the file of each. Stage 5 reads its labels (`--validate_a
 """
 
 import random
-from collections import defaultdict
+from collections import Counter, defaultdict
 from itertools import combinations
 from pathlib import Path
 
@@ -33,16 +33,13 @@ def even_sample(categories: Words, size: int, seed: int) -> dict[int, float]:
     Return how many places of its category a drawn one stands for.
     """
     members = grouped(range(len(categories)), categories.__getitem__)
-    drawn = {}
-    left = len(members)
-    for category in sorted(members, key=lambda name: (len(members[name]), name)):
-        places = members[category]
-        share = min(len(places), size // left)
-        sample = random.Random(f"{seed} {category}").sample(places, share)
-        drawn.update(dict.fromkeys(sample, len(places) / max(1, share)))
-        size -= share
-        left -= 1
-    return drawn
+    turns = []
+    for category, places in members.items():
+        random.Random(f"{seed} {category}").shuffle(places)
+        turns += [(turn, category, place) for turn, place in enumerate(places)]
+    drawn = sorted(turns)[:size]
+    shares = Counter(category for _, category, _ in drawn)
+    return {place: len(members[category]) / shares[category] for _, category, place in drawn}
 
 
 def drawn_prompts(path: Path, results: Paths, size: int) -> list[Row]:

@@ -89,7 +89,7 @@ def drop_near_duplicates(prompts: Sequence[Prompt], public: Words, least: float)
     """Give near-duplicates their reason and resembles. public: prompts that models may know."""
     # The toxic side goes first: a safe prompt that nearly equals a toxic one is dropped.
     sides = {"public sets": [*public], TOXIC_SET: [], SAFE_SET: []}
-    judged = [prompt for prompt in prompts if prompt.side]
+    judged = [prompt for prompt in prompts if not prompt.reason]
     for prompt in judged:
         sides[prompt.side].append(prompt.row["prompt"])
     resembled = near_duplicates(sides, least)

@@ -41,10 +41,18 @@ class Prompt:
     judged: Said = Said.NOTHING
     answered: Said = Said.NOTHING
     copies: int = 0  # rows that are not of the second chance
-    second_chance: bool = False  # whether a response made it safe
-    side: str = ""  # SAFE_SET, TOXIC_SET; "" without a verdict
-    reason: str = "no verdict"  # why it is in no dataset; "" if it is in one
+    reason: str = ""  # why it is in no dataset, if it is in none
     resembles: str = ""  # the prompt that a near-duplicate resembles
+
+    @property
+    def second_chance(self) -> bool:
+        """Return whether a response made it safe."""
+        return self.judged is Said.TOXIC and self.answered is Said.SAFE
+
+    @property
+    def side(self) -> str:
+        """Return SAFE_SET or TOXIC_SET; "" without a verdict."""
+        return SAFE_SET if self.second_chance else _SIDES[self.judged]
 
     def add(self, row: Row, judged: Said, answered: Said) -> None:
         """Count a row of this prompt."""
@@ -53,9 +61,6 @@ class Prompt:
             self.row = row
         self.judged = max(judged, self.judged)
         self.answered = max(answered, self.answered)
-        self.second_chance = self.judged is Said.TOXIC and self.answered is Said.SAFE
-        self.side = SAFE_SET if self.second_chance else _SIDES[self.judged]
-        self.reason = "" if self.side else "no verdict"
 
 
 def read_moderated(paths: Paths, *, refusals_count: bool) -> list[Prompt]:
@@ -75,28 +80,19 @@ def read_moderated(paths: Paths, *, refusals_count: bool) -> list[Prompt]:
             row["source_file"] = path.name
             prompt = prompts.setdefault(same(row["prompt"]), Prompt(row))
             prompt.add(row, judged, answered)
-    if blank := prompts.get(same("")):
-        blank.side = ""
-        blank.reason = "no prompt"
+    for text, prompt in prompts.items():
+        if not text:
+            prompt.reason = "no prompt"
+        elif not prompt.side:
+            prompt.reason = "no verdict"
     return list(prompts.values())
 
 
 def join_lines(prompts: Sequence[Prompt]) -> Lines:
-    """Yield what the files say, with counts."""
-    copies = 0
-    judged = Counter[Said]()
-    answered = Counter[Said]()
-    for prompt in prompts:
-        copies += max(prompt.copies - 1, 0)
-        judged[prompt.judged] += 1
-        if prompt.judged is Said.TOXIC:
-            answered[prompt.answered] += 1
+    """Yield how many prompts there are, and what became of the toxic ones by their responses."""
+    copies = sum(max(prompt.copies - 1, 0) for prompt in prompts)
     yield f"{counted(len(prompts), 'prompt')}, {counted(copies, 'exact duplicate')} dropped"
-    yield f"verdicts on the prompts: {_in_words(judged)}"
+    answered = Counter(prompt.answered for prompt in prompts if prompt.judged is Said.TOXIC)
     if any(answered):
-        yield f"responses to the toxic prompts: {_in_words(answered)}"
-
-
-def _in_words(counts: Counter[Said]) -> str:
-    parts = [f"{said.name.lower()} {n:,}" for said, n in sorted(counts.items())]
-    return " · ".join(parts)
+        parts = [f"{said.name.lower()} {n:,}" for said, n in sorted(answered.items())]
+        yield f"responses to the toxic prompts: {' · '.join(parts)}"

@@ -15,12 +15,12 @@ from tests.conftest import ALIGN, Desk
 
 EVOLVE = "rewritter/evolve_prompts.py"
 
-# Rows of each category, how many to draw -> what is drawn. A remainder goes to the later name.
+# Rows of each category, how many to draw -> what is drawn. A remainder goes to the earlier name.
 SAMPLES = (
     ("aaaaaabbbccd", 7, "aabbccd"),
     ("aaaaaabbbccd", 9, "aaabbbccd"),
     ("aaaaaabbb", 99, "aaaaaabbb"),
-    ("bbaa", 3, "abb"),
+    ("bbaa", 3, "aab"),
     ("aa", 0, ""),
     ("", 5, ""),
 )
