@@ -18,7 +18,7 @@ from orbench.stages.facts import Counts, record_of
 from orbench.stages.run import Outcome
 from orbench.stages.stage import Stage
 
-EDITED = "responses edited since stage 4 wrote them"
+EDITED = "CSV of responses edited since it was written"
 
 
 def run_stage(stage: Stage) -> Outcome:
