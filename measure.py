@@ -126,6 +126,8 @@ def check_flags(args: Namespace) -> None:
             raise UserError("--pairs compares prompts with their seeds; name these with --toxic")
         if "toxic" in str(args.gates):
             raise UserError("a gate is about toxic prompts, but there are none; add --toxic")
+    if args.judge_base_url and args.judge == flags.RULES:
+        raise UserError("--judge_base_url is for a judge, but the rules decide; add --judge")
     labels = [word for word in args.labels if word.endswith(".csv")]
     for word in labels:
         read_csv(word, ["prompt"])
