@@ -186,6 +186,8 @@ def measure_one(args: Namespace) -> int:
         gate.with_baseline(args.baseline, gate.measured_in(args.output_dir))
     todo = list(steps(args))
     check_names(todo, asked)
+    if args.responses:
+        check_other_sides(todo, asked, args.output_dir)
     plan = announce(todo, in_full=args.dry_run)
     plans = [plan]
     models = list(plan.models)
@@ -379,6 +381,30 @@ def check_names(todo: Sequence[Step], asked: dict[str, set[str]]) -> None:
                     f"{other} holds the responses to the same prompts; "
                     f"name their file {other.parent.name} again to use them"
                 )
+
+
+def check_other_sides(todo: Sequence[Step], asked: dict[str, set[str]], folder: Path) -> None:
+    """Raise UserError for results of these responses from before they had, or lost, is_toxic: the
+    report would read both.
+
+    asked: side -> the ids of its prompts. folder: of the results.
+    """
+    stale = []
+    for step in todo:
+        if step.script != CHECK:
+            continue
+        path = step.flags["output_path"]
+        others = SIDES if step.side == MERGED else [MERGED]
+        for side in others:
+            for result in folder.glob(f"{side}/*/{path.parent.name}/{path.name}"):
+                if asked[step.side] & dict(verdicts_in([result])).keys():
+                    stale.append(str(result))
+    if stale:
+        results = ", ".join(sorted(stale))
+        raise UserError(
+            f"results from before is_toxic was added or removed: delete {results}, "
+            "or choose another --output_dir (make: RESULTS)"
+        )
 
 
 def responses_file(of_model: Json) -> str:
