@@ -30,6 +30,7 @@ FORMATS = toml_beside(__file__)  # by the word of --from
 TURN = ("role", "content", "tool_calls", "tool_call_id")  # in a conversation of ours
 # Parts of a turn that can be read as a text: what is no text among them is no part of it.
 TEXT_PARTS = ("text", "output_text", "reasoning", "thinking", "redacted_thinking", "tool_use")
+EMPTY: list[Any] = [None, "", []]
 CHUNK = 2**18  # characters of a JSON document that are read at once
 NO_TEXT = Missing("unscored", "responses that are no text but a list or an object")
 # Columns that mean something to later stages.
@@ -140,10 +141,17 @@ class Logs:
             else:
                 self.asked[asked] += 1
                 self.rows.append(logged)
-        settings = in_words(self.value(place, "parameters") or {})
-        self.runs.setdefault((model, settings), place)
+        self.runs.setdefault((model, self._settings(place)), place)
         self.status[self.text(place, "task")] = self.text(place, "status")
         return ""
+
+    def _settings(self, place: Place) -> str:
+        """Return what the model was asked with, in words: without lm_eval's `until []`."""
+        settings = self.value(place, "parameters")
+        if not isinstance(settings, dict):
+            return ""
+        given = {name: value for name, value in settings.items() if value not in EMPTY}
+        return in_words(given)
 
     def _add_columns(self, row: Row, place: Place) -> None:
         """Add what the log has beside prompt and response; objects in objects are left out."""
