@@ -7,7 +7,7 @@ from pathlib import Path
 
 from huggingface_hub import EvalResultEntry, eval_result_entries_to_yaml
 
-from orbench.base.messages import say
+from orbench.base.messages import counted, say
 from orbench.base.prompts import text_id
 from orbench.base.records import read_record
 from orbench.base.tables import Paths, file_name_part, make_folder, write_yaml
@@ -43,6 +43,8 @@ def write_evaluations(folder: Path, report: Report, link: str) -> Paths:
         make_folder(folder)
         write_yaml(path, eval_result_entries_to_yaml(entries))
         paths.append(path)
+    if paths:
+        say(f"for the Hub: {counted(len(paths), 'file')} in {folder}")
     return paths
 
 
