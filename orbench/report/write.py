@@ -128,5 +128,7 @@ def _finish(sources: Sequence[Source], options: Namespace, names: Words) -> None
         path = folder / name
         if name not in names and path.parent in own_folders and path.is_file():
             path.unlink()
+            if path.suffix == ".html":
+                say(f"removed {path}, the page of the last report; --html writes one")
     # After the removals: if one fails, the next report finds what is left in the old record.
     write_record(table, "plot_results", options.command, facts)

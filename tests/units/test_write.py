@@ -66,7 +66,9 @@ def test_what_could_not_be_removed_is_removed_by_the_next_report(tmp_path: Path)
     assert names_in(folder) == sorted([*TABLES, *DOCUMENTS, "results.run.json"])
 
 
-def test_what_the_last_report_wrote_and_this_one_does_not_is_removed(tmp_path: Path) -> None:
+def test_what_the_last_report_wrote_and_this_one_does_not_is_removed(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     path = model(tmp_path, "a", 0)
     add_to_record(path, source={"repository": "org/own", "name": "own"})
     folder = run(tmp_path, path, html=True, export="hub")
@@ -82,6 +84,8 @@ def test_what_the_last_report_wrote_and_this_one_does_not_is_removed(tmp_path: P
     earlier += ["results.html", f"{EXPORTED}/maker_a_gpt4.yaml"]
     assert all((folder / name).exists() for name in earlier)
     run(tmp_path, path)
+    page = f"removed {folder}/results.html, the page of the last report; --html writes one\n"
+    assert page in capsys.readouterr().err
     assert not any((folder / name).exists() for name in earlier)
     kept += ["figures/folder", "../a.csv", *TABLES, *DOCUMENTS]
     assert all((folder / name).exists() for name in kept)
