@@ -118,8 +118,10 @@ def fetch_from_github(commit: str, files: Texts) -> Iterator[Path]:
             try:
                 reply = get(f"{endpoint}/{commit}/{name}").raise_for_status()
             except (HTTPError, InvalidURL) as error:
-                why = f"{name} of {commit} cannot be read: {error}"
-                raise UserError(one_line(without_query(why))) from None
+                why = one_line(without_query(f"{name} of {commit} cannot be read: {error}"))
+                raise UserError(
+                    f"{why}; check the network, or name a mirror in GITHUB_RAW_ENDPOINT"
+                ) from None
             make_folder(path.parent)
             write_bytes(path, reply.content)
         if sha256_of(path) != sha256:

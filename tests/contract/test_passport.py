@@ -178,4 +178,6 @@ def test_what_is_not_as_it_should_be_stops_the_run_in_a_line(desk: Desk, raw: Ra
     assert "gpt4.csv of paul-rottger/" in (line := judged(desk, raw, rules, status=1))
     assert "its SHA-256 differs" in line
     raw.files = {}
-    assert "cannot be read: Client error '404" in judged(desk, raw, rules, status=1)
+    line = judged(desk, raw, rules, status=1)
+    assert "cannot be read: Client error '404" in line
+    assert line.endswith("; check the network, or name a mirror in GITHUB_RAW_ENDPOINT")
