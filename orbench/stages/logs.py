@@ -14,7 +14,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from orbench.base.messages import UserError, clean, counted, one_line
+from orbench.base.messages import UserError, clean, counted, listed, one_line
 from orbench.base.prompts import MESSAGES, TOOLS, Turn, asked_in, json_in, with_prompt
 from orbench.base.records import FAILED_COLUMNS
 from orbench.base.tables import cell_text, read_csv, records_in, start_of
@@ -76,7 +76,8 @@ class Logs:
         if not self.rows:
             left_out = ", ".join(self.left_out) or self.form["no_log"]
             of = f" of {args.model}" if args.model else ""
-            raise UserError(f"{path} has no samples{of} that can be imported: {clean(left_out)}")
+            logs = listed([*map(str, dict.fromkeys(args.input))])
+            raise UserError(f"no samples{of} in {logs} can be imported: {clean(left_out)}")
         if len(self.runs) > 1:
             runs = [", ".join(filter(None, run)) or "(no model)" for run in self.runs]
             raise UserError(
