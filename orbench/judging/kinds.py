@@ -11,7 +11,7 @@ from enum import Enum, auto
 from typing import Any, NamedTuple
 
 from orbench.base.messages import UserError, one_line
-from orbench.base.prompts import Turn, Turns
+from orbench.base.prompts import Turn, Turns, text_id
 from orbench.base.templates import fill
 from orbench.base.toml_files import toml_beside
 from orbench.base.words import NO_CATEGORY, OTHER_CATEGORY, Choices, Texts, Values, Words
@@ -61,6 +61,11 @@ class JudgeKind(NamedTuple):
     own_file: str = ""  # in the stage's folder: {own}
     parameters: Mapping[str, Any] = {}  # beside temperature 0
     messages: Mapping[str, str] = {}
+
+    @property
+    def hash(self) -> str:
+        """Return 12 hex digits that identify how a guard is asked and read."""
+        return text_id(repr(self))
 
     def ask(self, values: Texts, earlier: Turns = (), template: str = "") -> list[Turn]:
         """Return the messages that ask this judge. Raises UserError.

@@ -6,6 +6,7 @@ from orbench.base.prompts import Turns
 from orbench.base.templates import prompt_template
 from orbench.base.words import Choices, Json, Texts, numbered
 from orbench.judging.kinds import (
+    GENERAL,
     VERDICT_ASKS,
     About,
     JudgeKind,
@@ -45,19 +46,22 @@ class JudgedStage(Stage):
         """
         self.notes += family_notes(self.models, self.input_record)
         self.seats = {}
+        hashes = set()
         for judge in self.models:
             kind = kind_of(judge.id, self.args.general_judge)
             template = ""
             if kind.own_file:
                 prompt_file, template = prompt_template(script, file or kind.own_file)
-                # One stands for several, whatever the order of the judges.
-                self.prompt_file = min(prompt_file, self.prompt_file or prompt_file)
+                hashes.add(prompt_file)
+            if kind is not GENERAL:
+                hashes.add(kind.hash)
             listed = choices
             # Numbers count only if the prompt lists the choices.
             if "{categories}" in template or "{classes}" in template:
                 listed = numbered(choices)
             parameters = parameters_of(self.args, judge, needed_by(kind, listed))
             self.seats[judge] = Seat(kind, listed, parameters, template)
+        self.prompt_file = ", ".join(sorted(hashes))  # whatever the order of the judges
 
     def request(self, judge: Model, values: Texts, earlier: Turns, sample: int = 0) -> Request:
         """Return the request that asks a judge, see `JudgeKind.ask`. Raises UserError."""

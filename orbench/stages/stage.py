@@ -73,7 +73,7 @@ class Stage(Reader):
         self.columns = columns
         self.output = output_path(args.output_path, csv)
         self.outputs = {"": self.output}  # label -> the CSV of the rows with that label
-        self.prompt_file = ""  # its hash, see `prompt_template`
+        self.prompt_file = ""  # its hash, see `prompt_template`; of judges `JudgeKind.hash`, too
         self.parameters: Json = {}  # what the requests are made with
         self.reading: Json = {}  # how answers are read and counted, for the record
         self.versions: Texts = {}  # of what decides, for the record

@@ -6,6 +6,7 @@ from hashlib import sha256
 
 import pytest
 
+from orbench.judging import kinds
 from orbench.stages.prompt_sets import LABELED_SETS
 from tests.conftest import CHECK, Desk, error_line
 from tests.hub_server import HubServer
@@ -145,6 +146,22 @@ def test_a_passport_is_named_beside_no_other_judge(desk: Desk, raw: RawServer) -
         assert ("passport of j, random seed 1: misses 0.0 %" in said) == (not name), name
     give_results(desk, "j2.csv", "--random_seed=2")
     assert "passport" not in desk.run(RESULTS, "--over_refusal", "m=j2.csv", "--table").stderr
+
+
+def test_a_guards_passport_is_of_its_wording(
+    desk: Desk, raw: RawServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    desk.serve("Safety: Safe\nCategories: None\nRefusal: Yes")
+    flags = ("--check_model=vllm/qwen3guard", f"--base_url={desk.url}")
+    judged(desk, raw, *flags, "--output_path=p.csv")
+    give_results(desk, "same.csv", *flags)
+    guard = kinds.kind_of("qwen3guard")
+    reworded = guard._replace(messages={"user": "{prompt} {response}"})
+    monkeypatch.setattr(kinds, "_GUARDS", [reworded])
+    give_results(desk, "other.csv", *flags)
+    for file, passports in (("same.csv", 1), ("other.csv", 0)):
+        said = desk.run(RESULTS, "--over_refusal", f"m={file}", "--table").stderr
+        assert said.count("passport of vllm/qwen3guard") == passports
 
 
 def give_results(desk: Desk, name: str, *flags: str) -> None:
