@@ -12,6 +12,7 @@ import glob
 import os
 import re
 from collections.abc import Iterator, Mapping
+from fnmatch import fnmatch
 from pathlib import Path
 from typing import NamedTuple
 from urllib.parse import parse_qsl
@@ -85,8 +86,8 @@ def fetch(wanted: PromptSet) -> tuple[Path, Paths]:
         pattern = glob.escape(wanted.file).replace("[*]", "*")
     try:
         folder = Path(snapshot_download(repository, **at, allow_patterns=pattern))
-        files = sorted(folder.glob(pattern))
-        if files and ("*" not in pattern or _are_all(files)):
+        files = _named(folder, pattern)
+        if files and ("*" not in pattern or _are_all(files, converted=not wanted.file)):
             return folder, files
         names = HfApi().list_repo_files(repository, **at)
         available = sorted({PART.sub("*", name) for name in names})
@@ -130,10 +131,23 @@ def fetch_from_github(commit: str, files: Texts) -> Iterator[Path]:
         yield path
 
 
-def _are_all(files: Paths) -> bool:
-    """Return whether no part is missing, as after a download that was cut off."""
+def _named(folder: Path, pattern: str) -> Paths:
+    """Return the files that are named, by the Hub's own rule: a * stands for folders, too."""
+    files = filter(Path.is_file, folder.rglob("*"))
+    return sorted(file for file in files if fnmatch(file.relative_to(folder).as_posix(), pattern))
+
+
+def _are_all(files: Paths, *, converted: bool) -> bool:
+    """Return whether no part is missing, as after a download that was cut off. converted: by the
+    Hub, which calls parts 0000 on; elsewhere such a number may be a year.
+    """
     for parts in grouped(files, lambda file: PART.sub("", str(file))).values():
         last = PART.search(parts[-1].name)
-        if last and len(parts) != int(last[2] or int(last[1]) + 1):
+        if not last:
+            continue
+        number, of = last.groups()
+        if converted:
+            of = of or int(number) + 1
+        if of and len(parts) != int(of):
             return False
     return True

@@ -16,12 +16,17 @@ WHOLE = {
         "data/train-00000-of-00002.parquet data/train-00001-of-00002.parquet"
     ),
     "@main/*.csv": "test-00000-of-00001.csv train-00000-of-00001.csv",
+    "@main/d*/*.txt": "d/2023.txt d/2025.txt d/e/a**.txt",
+    "@main/y/*.parquet": "y/2023.parquet y/2025.parquet",
     "@main/data/train-00000-of-00002.parquet": "data/train-00000-of-00002.parquet",
 }
 INCOMPLETE = {
     "?split=train": "default/train/0001.parquet",
     "@main/*.csv": "test-00000-of-00001.csv train-00000-of-00002.csv",
     "@main/t*.jsonl": "u.jsonl",
+    "@main/a**.jsonl": "u.jsonl",
+    "@main//*.jsonl": "u.jsonl",
+    "@main/folder/../*.jsonl": "u.jsonl folder/v.csv",
 }
 
 
