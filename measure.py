@@ -129,8 +129,10 @@ def check_flags(args: Namespace) -> None:
     if args.judge_base_url and args.judge == flags.RULES:
         raise UserError("--judge_base_url is for a judge, but the rules decide; add --judge")
     labels = [word for word in args.labels if word.endswith(".csv")]
-    for word in labels:
-        read_csv(word, ["prompt"])
+    if labels:
+        from orbench.report.analyses.labels import read_labels
+
+        read_labels([*map(Path, labels)])
     if args.junit:
         check_outputs([args.junit], map(Path, [*args.sides.values(), *labels]))
         if not args.dry_run:  # a run that stops leaves no old result
