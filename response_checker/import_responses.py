@@ -43,7 +43,7 @@ class ResponseImport(ResponseStage):
 
     def __init__(self, args: Namespace) -> None:
         logs = Logs(args)
-        table = Table(args.input[0], columns_in(logs.rows, ["prompt"]), logs.rows)
+        table = Table(args.input[0], columns_in(logs.rows, ["prompt"]), [*logs.rows])
         columns = output_columns(table, COLUMNS)
         super().__init__(args, table, [], Path("responses.csv"), columns)
         (((name, settings), place),) = logs.runs.items()

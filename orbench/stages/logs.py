@@ -52,6 +52,7 @@ class Logged(dict[str, str]):
     """A row, with its answer or why it has none."""
 
     answer: Answer | Missing
+    tried: str  # what it shares with other tries of the sample
 
 
 class Logs:
@@ -65,14 +66,16 @@ class Logs:
         if args.response_column:
             self.form |= {"answers": f"sample.{args.response_column}", "content": ["answer"]}
         self.wanted = args.model  # "" for any
-        self.rows: list[Row] = []  # each a Logged
+        self.rows: list[Logged] = []
         self.asked = Counter[str]()  # question -> answers
         self.left_out = Counter[str]()  # what -> samples
-        self.status: dict[str, str] = {}  # task -> how its last run ended
+        self.status: dict[str, str] = {}  # task -> how its runs ended, the best one
         self.runs: dict[tuple[str, str], Place] = {}  # model, settings -> where they were found
         self.seen: set[str] = set()  # what tells samples apart
         for path in dict.fromkeys(args.input):
             self._read(path)
+        if "tried" in self.form:
+            self._leave_out_failed_tries()
         if not self.rows:
             left_out = ", ".join(self.left_out) or self.form["no_log"]
             of = f" of {args.model}" if args.model else ""
@@ -116,6 +119,9 @@ class Logs:
         model = self.text(place, "model") or self.wanted
         if self.wanted not in ("", model):
             return f"samples of {model}"
+        task = self.text(place, "task")
+        if self.status.get(task) != "success":
+            self.status[task] = self.text(place, "status")
         once = str([at_path(place, path) for path in self.form["once"]])
         if self.form["once"] and once in self.seen:
             return "samples that were read before"
@@ -137,14 +143,25 @@ class Logs:
         for answer in at_path(place, self.form["answers"]) or [None]:
             logged = Logged({**row, "sample": str(self.asked[asked])})
             logged.answer = self._answer({**place, "answer": answer})
+            logged.tried = str([at_path(place, path) for path in self.form.get("tried", ())])
             if logged.answer == NO_TEXT:
                 self.left_out[NO_TEXT.why] += 1
             else:
                 self.asked[asked] += 1
                 self.rows.append(logged)
         self.runs.setdefault((model, self._settings(place)), place)
-        self.status[self.text(place, "task")] = self.text(place, "status")
         return ""
+
+    def _leave_out_failed_tries(self) -> None:
+        """Leave out samples that failed where another run of the task has the answer."""
+        answered = {row.tried for row in self.rows if isinstance(row.answer, Answer)}
+        rows = self.rows
+        self.rows = []
+        for row in rows:
+            if isinstance(row.answer, Missing) and row.tried in answered:
+                self.left_out["samples that failed and were run again"] += 1
+            else:
+                self.rows.append(row)
 
     def _settings(self, place: Place) -> str:
         """Return what the model was asked with, in words: without lm_eval's `until []`."""
