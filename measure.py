@@ -122,10 +122,11 @@ def check_flags(args: Namespace) -> None:
     requests were paid for.
     """
     if args.sides.keys() == {"over_refusal"}:
+        flag = "--toxic_responses" if args.responses else "--toxic"
         if args.pairs:
-            raise UserError("--pairs compares prompts with their seeds; name these with --toxic")
+            raise UserError(f"--pairs compares prompts with their seeds; name these with {flag}")
         if "toxic" in str(args.gates):
-            raise UserError("a gate is about toxic prompts, but there are none; add --toxic")
+            raise UserError(f"a gate is about toxic prompts, but there are none; add {flag}")
     if args.judge_base_url and args.judge == flags.RULES:
         raise UserError("--judge_base_url is for a judge, but the rules decide; add --judge")
     labels = [word for word in args.labels if word.endswith(".csv")]
