@@ -64,7 +64,7 @@ def shown_rows(report: Report, tables: Sequence[DataFrame]) -> Json:
         for text in _chosen(result, listed, SAMPLE / total):
             prompts[text.prompt] = text.question
             rows.append(_row(result, text))
-    return {"results": results, "prompts": prompts, "rows": rows}
+    return {"results": results, "prompts": prompts, "rows": rows, "total": f"{total:,}"}
 
 
 def _row(result: Result, text: Text) -> list[int | str]:

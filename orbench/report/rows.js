@@ -41,7 +41,7 @@ function load() {
   byId("prompt").textContent = together[0]?.prompt;
   byId("list").className = together.length ? "together" : "";
   byId("list").replaceChildren();
-  const of = view.get("of");  // of a link
+  const of = location.hash ? view.get("of") : data.total;  // of a link, or all
   byId("count").textContent = `${found.length.toLocaleString("en")}${of ? ` of ${of}` : ""} on this page.`;
   // Nothing is drawn before somebody asks for it.
   if (location.hash) draw();

@@ -137,6 +137,7 @@ def test_print_has_no_buttons_and_nothing_is_cut_off(opened: Opener, models: int
 
 def test_a_rate_leads_to_its_rows_by_keyboard(opened: Opener) -> None:
     page = opened(12)
+    assert re.fullmatch(r"[\d,]+ of 23,688 on this page.", page.locator("#count").inner_text())
     rate = page.locator(".board a.behind").first
     rate.press("Enter")
     assert page.evaluate(IN_ROWS)

@@ -50,7 +50,7 @@ CAPTIONS = {
         "95 % intervals. A line joins the settings of one model."
     ),
     "shares": "Percent of the responses.",
-    "categories": f"{OF_RATES} Categories stand by their median.",
+    "categories": f"{OF_RATES} Categories stand by their median, highest first.",
     "tiers": OF_RATES,
     "toxicity": OF_RATES,
     "drift": OF_RATES,
