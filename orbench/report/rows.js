@@ -22,9 +22,9 @@ addEventListener("popstate", arrive);
 arrive();
 
 function arrive() {
-  if (location.hash && !location.hash.includes("=")) return;  // a link to a section
-  load();
-  if (!location.hash) return;
+  const isSection = location.hash && !location.hash.includes("=");
+  if (!isSection || !found) load();  // a link to a section leaves the view
+  if (!location.hash || isSection) return;
   byId("count").focus();
   form.scrollIntoView();
 }
@@ -44,7 +44,7 @@ function load() {
   const of = location.hash ? view.get("of") : data.total;  // of a link, or all
   byId("count").textContent = `${found.length.toLocaleString("en")}${of ? ` of ${of}` : ""} on this page.`;
   // Nothing is drawn before somebody asks for it.
-  if (location.hash) draw();
+  if (location.hash.includes("=")) draw();
   else byId("more").hidden = false;
 }
 

@@ -147,6 +147,16 @@ def test_a_rate_leads_to_its_rows_by_keyboard(opened: Opener) -> None:
     assert articles(page)
 
 
+def test_a_link_to_a_section_leaves_prompts_for_whoever_asks(opened: Opener) -> None:
+    page = opened(2)
+    page.goto(f"{page.url}#details")
+    page.reload()
+    assert page.locator("#count").inner_text() == "3,948 on this page."
+    assert not articles(page)
+    page.locator("#more").click()
+    assert len(articles(page)) == 100
+
+
 def test_a_prompt_of_several_lines_leads_to_its_rows(opened: Opener, tmp_path: Path) -> None:
     page = opened(2)
     text = Path(unquote(urlsplit(page.url).path)).read_text()
