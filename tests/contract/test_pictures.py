@@ -245,6 +245,19 @@ def test_axes_go_from_a_ten_to_a_ten(percents: list[float], ticks: str) -> None:
     assert Axis(20, 40, 100, 0).at(25) == 75
 
 
+@pytest.mark.parametrize(
+    ("given", "ticks"),
+    [
+        ("a 100/2000, b 110/2000", "-5 0 5"),
+        ("a 100/2000, b 300/2000", "-10 0 10"),
+        ("a 0/20, b 0/20", "-20 -10 0 10 20"),
+    ],
+)
+def test_differences_reach_as_far_to_both_sides_as_they_need(given: str, ticks: str) -> None:
+    wide = drawn(models(given))["differences_over_refusal"].wide
+    assert [text for text in texts_in(wide) if re.fullmatch(r"-?\d+", text)] == ticks.split()
+
+
 def test_a_text_is_cut_in_its_middle_to_a_width_that_it_has_in_a_file() -> None:
     for name in ("a-name-that-is-far-too-long-2026", "WWWWWWWWWWWW", "ab"):
         shown = fitted(name, 8)

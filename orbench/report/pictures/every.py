@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from itertools import chain
+from math import ceil
 from operator import attrgetter, itemgetter
 from typing import NamedTuple
 
@@ -241,13 +242,13 @@ def _differences(report: Report) -> Iterator[Picture]:
             continue
         names = [f"{pair.a.result.short} - {pair.b.result.short}" for pair in pairs]
         shapes: list[Shape] = []
-        furthest = 0.0
+        furthest = 5.0  # or more
         for row, pair in enumerate(pairs):
             points = [100 * share for share in (pair.gap.difference, *pair.gap.interval)]
             shapes += dot(points, row, side.name if pair.is_finding else "others")
             furthest = max(furthest, *map(abs, points))
-        axis = axis_over([(-furthest, furthest)])
+        reach = 5 * ceil(furthest / 5)
         heads = ("← the first refuses fewer", "faint"), ("more →", "faint")
-        draw = partial(rows, [Panel(names, shapes, axis, *heads)])
+        draw = partial(rows, [Panel(names, shapes, Axis(-reach, reach), *heads)])
         part = judge if len(groups) > len(SIDES) else ""
         yield _picture(report, "differences", draw, side, part)
