@@ -22,8 +22,8 @@ UNCONFIRMED = "unconfirmed"
 
 REWRITE = "rewrite"  # the operator of seeds: the ordinary prompt file of stage 2
 COMBINE = "combine"  # the operator that takes a second prompt
-UNUSED_SHARE = 0.1  # of a round's parents: seeds that were not used before
-SHARES = 12  # the hits come from at least as many seeds, if there are as many
+UNUSED_SHARE = 0.4  # of a round's parents: seeds that were not used before
+SHARES = 14  # the hits come from at least as many seeds, if there are as many
 
 
 class Lineages:

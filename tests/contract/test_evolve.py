@@ -61,7 +61,7 @@ def test_a_hit_is_refused_safe_to_all_judges_and_known_by_its_descent(
         assert {row[f"is_toxic_{judge}"] for judge in JUDGES} == {"False"}
         assert row["toxic_seed"] in seeds
         assert (row["operator"] == REWRITE) == (row["parent"] == row["toxic_seed"])
-    assert max(Counter(row["toxic_seed"] for row in every).values()) == 1  # a tenth of 3
+    assert max(Counter(row["toxic_seed"] for row in every).values()) == 1  # a fourteenth of 3
     outcomes = Counter(row["outcome"] for row in candidates)
     assert outcomes["toxic"] and outcomes["answered"]
     few = [row for row in candidates if row["outcome"] == "refused by too few families"]

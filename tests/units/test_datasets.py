@@ -62,14 +62,14 @@ def lineages(seeds: int, hits: int = 0, of_each: int = 1, wanted: int = 99) -> L
 
 
 @pytest.mark.parametrize(
-    ("seeds", "wanted", "most"), [(24, 100, 9), (24, 109, 10), (3, 4, 2), (0, 7, 7), (10, 1, 1)]
+    ("seeds", "wanted", "most"), [(24, 98, 7), (24, 100, 8), (3, 4, 2), (0, 7, 7), (10, 1, 1)]
 )
 def test_a_seed_has_at_most_its_share_of_the_hits(seeds: int, wanted: int, most: int) -> None:
     assert lineages(seeds, wanted=wanted).most == most
 
 
-@pytest.mark.parametrize(("size", "new"), [(10, 1), (11, 2), (25, 3)])
-def test_a_tenth_of_the_parents_are_new_seeds(size: int, new: int) -> None:
+@pytest.mark.parametrize(("size", "new"), [(10, 4), (11, 5), (25, 10)])
+def test_two_fifths_of_the_parents_are_new_seeds(size: int, new: int) -> None:
     many = lineages(30, hits=15, of_each=2)
     drawn = many.choose(size, random.Random(1))
     assert len(drawn) == size and drawn == many.choose(size, random.Random(1))
