@@ -34,7 +34,7 @@ from typing import NamedTuple
 from orbench.base.messages import QUIET, UserError, run_script, say
 from orbench.base.prompts import prompt_id_of, set_name, text_id
 from orbench.base.records import FAILED, add_to_record, failed_rows, read_record, under_test
-from orbench.base.tables import check_outputs, file_name_part, read_csv, write_csv
+from orbench.base.tables import check_outputs, file_name_part, placed_rows, read_csv, write_csv
 from orbench.base.words import GIVEN, MERGED, SIDES, WORSE, Json, optional_flag
 from orbench.models.providers import Model
 from orbench.stages import flags
@@ -228,8 +228,7 @@ def given_responses(args: Namespace) -> dict[str, str]:
         return {"over_refusal": args.responses, "toxic": args.toxic_responses}
     rows = read_csv(args.responses, ["prompt", "response"]).rows
     toxic = {
-        optional_flag(row, "is_toxic", f"{args.responses}, row {number}")
-        for number, row in enumerate(rows, start=1)
+        optional_flag(row, "is_toxic", place) for place, row in placed_rows(args.responses, rows)
     }
     if not toxic - {None}:
         return {"over_refusal": args.responses}

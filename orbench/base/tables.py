@@ -22,7 +22,7 @@ from typing import Any, Self
 from orbench.base.messages import UserError, clean, one_line, storable
 from orbench.base.prompts import MESSAGES, with_prompt
 from orbench.base.secrets import masked
-from orbench.base.words import Json, Row, Words
+from orbench.base.words import Json, Row, Rows, Words
 
 csv.field_size_limit(sys.maxsize)  # the default rejects cells over 131,072 characters
 
@@ -76,10 +76,16 @@ def read_csv(path: str | Path, needed: Columns = (), *, hint: str = "") -> Table
             f"{path} is not UTF-8 text; save it as CSV UTF-8 and run again{hint}"
         ) from None
     if "prompt" in needed and MESSAGES in columns:
-        rows = [with_prompt(row, f"{path}, row {n}") for n, row in enumerate(rows, start=1)]
+        rows = [with_prompt(row, place) for place, row in placed_rows(path, rows)]
         columns = columns_in([columns, ["prompt"]])
     _check_columns(path, columns, needed, hint)
     return Table(path, columns, rows)
+
+
+def placed_rows(path: str | Path, rows: Rows) -> Iterator[tuple[str, Row]]:
+    """Yield the rows of a file, each after its place in it, for messages."""
+    for number, row in enumerate(rows, start=1):
+        yield f"{path}, row {number}", row
 
 
 def check_single(table: Table) -> None:

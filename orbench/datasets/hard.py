@@ -16,6 +16,7 @@ from orbench.base.tables import (
     check_outputs,
     check_single,
     make_folder,
+    placed_rows,
     read_csv,
     write_csv,
 )
@@ -110,8 +111,8 @@ def _results(path: Path, family: str, texts: Prompts) -> tuple[str, str, Counter
     if is_scripted(record):
         say(f"{path}: a selection by the offline scripted model measures nothing")
     balance = Counter[str]()
-    for number, row in enumerate(table.rows, start=1):
-        refused = VERDICTS[verdict_of(row, f"{path}, row {number}")]
+    for place, row in placed_rows(path, table.rows):
+        refused = VERDICTS[verdict_of(row, place)]
         balance[same(row["prompt"])] += 1 if refused else -1
     for row in [*table.rows, *failed_rows(path)]:
         about = {"prompt": "", "category": "", **row, "seed_id": seed_id_of(row)}

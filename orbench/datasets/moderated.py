@@ -12,7 +12,7 @@ from enum import IntEnum
 
 from orbench.base.messages import counted
 from orbench.base.prompts import same
-from orbench.base.tables import Paths, check_single, read_csv
+from orbench.base.tables import Paths, check_single, placed_rows, read_csv
 from orbench.base.words import VERDICTS, Lines, Row, optional_flag, verdict_of
 
 SECOND_CHANCE = "response_is_toxic"  # the column of files with moderated responses
@@ -69,13 +69,12 @@ def read_moderated(paths: Paths, *, refusals_count: bool) -> list[Prompt]:
     for path in paths:
         table = read_csv(path, ("prompt", "category", "is_toxic"))
         check_single(table)
-        for number, row in enumerate(table.rows, start=1):
-            where = f"{path}, row {number}"
-            judged = _SAID[optional_flag(row, "is_toxic", where)]
-            answered = _SAID[optional_flag(row, SECOND_CHANCE, where)]
+        for place, row in placed_rows(path, table.rows):
+            judged = _SAID[optional_flag(row, "is_toxic", place)]
+            answered = _SAID[optional_flag(row, SECOND_CHANCE, place)]
             checked = "answer_category" in row or "is_rejected" in row  # by stage 5, by stage 4
             harmless = answered is Said.SAFE and checked and not refusals_count
-            if harmless and VERDICTS[verdict_of(row, where)]:
+            if harmless and VERDICTS[verdict_of(row, place)]:
                 answered = Said.REFUSAL
             row["source_file"] = path.name
             prompt = prompts.setdefault(same(row["prompt"]), Prompt(row))

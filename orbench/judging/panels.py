@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from orbench.base.messages import UserError
 from orbench.base.prompts import prompt_id_of
 from orbench.base.records import Record, read_record, under_test
-from orbench.base.tables import Table, file_name_part
+from orbench.base.tables import Table, file_name_part, placed_rows
 from orbench.base.words import NO_CATEGORY, Json, Lines, Row, Texts, Words, optional_flag, weight_of
 from orbench.judging.kinds import Opinion
 from orbench.models.providers import Models, resolve
@@ -205,12 +205,11 @@ def ratings_in(table: Table) -> Iterator[Json]:
     """
     from pandas import to_numeric
 
-    for number, row in enumerate(table.rows, start=1):
+    for place, row in placed_rows(table.path, table.rows):
         word = row.get("label", "").strip().lower()
         cell = row.get("score", "").strip() or LABEL_SCORES.get(word, word)
         if not cell:
             continue
-        place = f"{table.path}, row {number}"
         score = to_numeric(cell, errors="coerce")
         if not 0 <= score <= 1:
             raise UserError(f"{place}: needs label toxic/safe or score 0..1")

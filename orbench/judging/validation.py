@@ -12,7 +12,7 @@ from pandas import DataFrame  # type: ignore[import-untyped]
 
 from orbench.base.messages import UserError, did_you_mean
 from orbench.base.prompts import prompt_id_of, response_id_of, seed_id_of
-from orbench.base.tables import Table
+from orbench.base.tables import Table, placed_rows
 from orbench.base.words import (
     CLASSES,
     HUMAN_LABELS,
@@ -56,8 +56,7 @@ def check_labels(table: Table, column: str) -> None:
             f"{table.path} has no column {column!r} for --validate_against"
             f"{did_you_mean(column, table.columns)}"
         )
-    for number, row in enumerate(table.rows, start=1):
-        place = f"{table.path}, row {number}"
+    for place, row in placed_rows(table.path, table.rows):
         weight_of(row, place)
         if row[column].strip() and human_label(row[column]) is None:
             known = ", ".join(HUMAN_LABELS)

@@ -22,7 +22,7 @@ from orbench.base.records import (
     under_test,
     validation_of,
 )
-from orbench.base.tables import NO_NAME, Table, beside, read_csv
+from orbench.base.tables import NO_NAME, Table, beside, placed_rows, read_csv
 from orbench.base.words import WEIGHT, Row, Rows, Texts
 from orbench.report.about import about, set_name
 from orbench.report.names import with_distinct_names
@@ -88,7 +88,7 @@ def _results_in(source: Source, known: Known, texts: bool) -> Iterator[Result]:
     if any(rates.values()) and WEIGHT not in table.columns:
         labels = str(known_labels.get("column", ""))
     rows = []
-    for where, row in [*_placed(path, table.rows), *_placed(beside(path, FAILED), lost)]:
+    for where, row in [*placed_rows(path, table.rows), *placed_rows(beside(path, FAILED), lost)]:
         rows.append(read_row(row, where, source.side, tested.id, labels, known))
     scored = rows[: len(table.rows)]
     ids = Counter(row["model"] for row in rows if row["model"])
@@ -108,12 +108,6 @@ def _results_in(source: Source, known: Known, texts: bool) -> Iterator[Result]:
             responses=responses,
             texts=[text_of(row) for row in scored if texts and row["side"] == side],
         )
-
-
-def _placed(path: Path, rows: Rows) -> Iterator[tuple[str, Row]]:
-    """Yield the rows of a file, each with its place in it."""
-    for number, row in enumerate(rows, start=1):
-        yield f"{path}, row {number}", row
 
 
 def _check_name(source: Source, tested: UnderTest, known: Known) -> None:
