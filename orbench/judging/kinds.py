@@ -21,7 +21,6 @@ from orbench.refusals.detect import classify, counts_as_refusal
 from orbench.refusals.text import answer_of
 
 JUDGE_TEMPERATURE = 0.0  # the paper's
-VERDICT_ASKS = 3  # requests per verdict: the first, and two more after unreadable replies
 _REFUSED = {"no": "direct_answer", "yes": "direct_refusal"}  # what guards say -> class of stage 5
 
 

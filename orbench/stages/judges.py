@@ -7,7 +7,6 @@ from orbench.base.templates import prompt_template
 from orbench.base.words import Choices, Json, Texts, numbered
 from orbench.judging.kinds import (
     GENERAL,
-    VERDICT_ASKS,
     About,
     JudgeKind,
     Opinion,
@@ -34,7 +33,7 @@ class Seat(NamedTuple):
 class JudgedStage(Stage):
     """A stage that asks judges."""
 
-    asks = VERDICT_ASKS
+    asks = 3  # requests per verdict: the first, and two more after unreadable replies
     about = About.PROMPT
     seats: dict[Model, Seat]
 
