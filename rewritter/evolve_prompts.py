@@ -165,12 +165,11 @@ class Search(Lineages):
         columns.remove("outcome")
         hits = hits_in(self.hits)
         wanted = hits[: self.args.wanted]
-        write_csv(self.output, columns, wanted)
         write_csv(beside(self.output, "_more.csv"), columns, hits[len(wanted) :])
         inputs = sorted(self.rounds.glob("*/*_done.csv"))
         families = [*self.families.values()]
         families += [model.family or model.id for model in self.confirming]
-        card.write_dataset_record(self.output, wanted, inputs, self.args, EVOLVED_BY, families)
+        card.write_dataset(self.output, columns, wanted, inputs, self.args, EVOLVED_BY, families)
         if self.confirming:
             outcomes = Counter(map(itemgetter("outcome"), self.hits))
             add_to_record(self.output, "confirmed", **outcomes)

@@ -3,7 +3,6 @@
 from argparse import Namespace
 from collections import Counter
 from collections.abc import Sequence
-from operator import itemgetter
 from os.path import basename
 from pathlib import Path
 
@@ -28,10 +27,11 @@ from orbench.datasets.card import (
     EVAL,
     Chosen,
     check_ours,
+    columns_of,
     has_card,
     table_of,
     write_card,
-    write_dataset_record,
+    write_dataset,
 )
 from orbench.datasets.lineage import CONTRADICTED, HIT
 from orbench.datasets.moderated import SAFE_SET, TOXIC_SET, Prompt, join_lines, read_moderated
@@ -113,20 +113,17 @@ def _write_csvs(prompts: Sequence[Prompt], chosen: Chosen, args: Namespace) -> W
             dropped.append(row | {"reason": prompt.reason, "resembles": prompt.resembles})
     write_csv(folder / DROPPED, ("prompt", "category", "is_toxic", "reason", "resembles"), dropped)
     every = [prompt.row for prompt in prompts]
-    first = ["prompt", "category"]
-    if any(map(itemgetter("seed_id"), every)):
-        first.append("seed_id")
-    columns = columns_in(every, first)
+    columns = columns_of(every)
+    all_columns = columns_in(every, columns)
     hashes = []
     for name, rows in chosen.items():
         csv = folder / f"{name}.csv"
-        write_csv(beside(csv, PROVENANCE), columns, rows)
-        write_csv(csv, first, rows)
+        write_csv(beside(csv, PROVENANCE), all_columns, rows)
         inputs = args.moderated_files
         if args.names:  # refusals select the safe prompts of a release alone
             sources = {row["source_file"] for row in rows}
             inputs = [file for file in inputs if file.name in sources]
-        hashes.append(write_dataset_record(csv, rows, inputs, args, BUILT_BY))
+        hashes.append(write_dataset(csv, columns, rows, inputs, args, BUILT_BY))
     return hashes
 
 

@@ -13,7 +13,7 @@ from uuid import NAMESPACE_URL, uuid5
 from orbench.base.messages import UserError, clean
 from orbench.base.prompts import ids_of, prompt_set_hash
 from orbench.base.records import is_scripted, now, read_record, selectors, write_record
-from orbench.base.tables import Paths, sha256_of, write_text, write_yaml
+from orbench.base.tables import Paths, sha256_of, write_csv, write_text, write_yaml
 from orbench.base.words import OVERALL, Rows, Words, category_of
 from orbench.datasets.moderated import SAFE_SET, TOXIC_SET
 
@@ -41,19 +41,29 @@ def check_ours(path: Path, stage: str) -> None:
         raise UserError(f"{path} was not written by this tool and is kept; choose another output")
 
 
-def write_dataset_record(
+def columns_of(rows: Rows) -> list[str]:
+    """Return the columns of a dataset: seed_id is one of them if there are seeds."""
+    columns = ["prompt", "category"]
+    if any(row["seed_id"] for row in rows):
+        columns.append("seed_id")
+    return columns
+
+
+def write_dataset(
     csv: Path,
+    columns: Words,
     rows: Rows,
     inputs: Paths,
     args: Namespace,
     stage: str,
     selected_by: Collection[str] = (),
 ) -> str:
-    """Write the run record beside a dataset; return its prompt set hash. Raises OSError.
+    """Write a dataset and its run record; return its prompt set hash. Raises OSError.
 
     stage: what wrote it. selected_by: families whose refusals chose the rows; if empty, those of
     the inputs.
     """
+    write_csv(csv, columns, rows)
     families = set(selected_by)
     writers = {}
     records = list(map(read_record, inputs))

@@ -42,13 +42,11 @@ def select(args: Namespace, output: Path) -> None:
     check_outputs([output, table], args.result_files)
     families, rows = _decided(args)
     chosen = [row for row in rows if row["hard"] == YES]
-    columns = ["prompt", "category"]
-    if any(row["seed_id"] for row in rows):
-        columns.append("seed_id")
+    columns = card.columns_of(rows)
     write_csv(table, [*columns, *families, "families_refused", "families_unscored", "hard"], rows)
-    write_csv(output, columns, chosen)
+    inputs = args.result_files
     selectors = families.values()
-    card.write_dataset_record(output, chosen, args.result_files, args, card.SELECTED_BY, selectors)
+    card.write_dataset(output, columns, chosen, inputs, args, card.SELECTED_BY, selectors)
     card.list_datasets(output.parent)
     _say_selection(families, rows)
 
