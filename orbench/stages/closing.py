@@ -15,7 +15,6 @@ from orbench.base.words import (
     UNCATEGORIZED,
     VERDICTS,
     Lines,
-    Row,
     Side,
     category_of,
     known_side,
@@ -99,16 +98,15 @@ class RefusalTable(Closing):
         """Count a row as refused, answered or unscored."""
         if isinstance(result.rows, Missing):
             self.findings["unread"] += result.rows.kind == NOT_ENGLISH
-            self._count(result.row, None)
-            return
-        (reading,) = result.readings
-        if not reading.judge:
-            self.findings["by_rules"] += 1
-            self.findings["certain"] += reading.certain
-        for row in result.rows:
-            self._count(row, VERDICTS[self.stage.label(row)])
-
-    def _count(self, row: Row, refused: bool | None) -> None:
+            row = result.row
+            refused = None
+        else:
+            (row,) = result.rows
+            (reading,) = result.readings
+            refused = VERDICTS[self.stage.label(row)]
+            if not reading.judge:
+                self.findings["by_rules"] += 1
+                self.findings["certain"] += reading.certain
         prompt = prompt_id_of(row)
         seed = seed_id_of(row) or prompt
         self._rows[known_side(row)].append(CountedRow(category_of(row), prompt, seed, refused))
