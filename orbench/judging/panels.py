@@ -187,12 +187,13 @@ def toxicity_scores(votes: PanelVotes) -> "Series":
     """Return each prompt's toxicity score by its id: the share of judges that call it toxic, 0..1.
 
     A judge with several votes on a prompt counts as one, with their mean. NaN if a vote is missing:
-    a panel is as large as its most judges on a prompt, as there may be a substitute.
+    a panel is as large as its most judges on a prompt, as there may be a substitute. Prompts
+    without any vote are left out.
     """
     from pandas import DataFrame
 
     frame = DataFrame(votes, columns=["prompt", "judge", "toxic"]).astype({"toxic": float})
-    shares = frame.groupby(["prompt", "judge"])["toxic"].mean().unstack()
+    shares = frame.pivot_table("toxic", "prompt", "judge", aggfunc="mean")
     judges = shares.notna().sum(axis=1)
     return shares.mean(axis=1).where(judges == judges.max())
 
