@@ -57,15 +57,15 @@ class Rewriter(Stage):
         super().__init__(args, table, [model], Path(f"{table.path.stem}_rewrite.csv"), columns)
         self.prompt_file = prompt_file
         self.closing = Replies(idle=("seed", "produced no new rewrites"))
-        self.values = {"number": str(args.num_rewrites)}
         self.sent = parameters_of(args, model)
         self.parameters = {**self.sent, "num_rewrites": args.num_rewrites}
 
     def inquiries(self, row: Row) -> Plan:
         if empty := empty_cell(row, "prompt"):
             return empty
-        values = self.values | {name: row[name] for name in self.marks}
-        text = fill(self.template, values | {"seed": row["prompt"]})
+        number = str(self.args.num_rewrites)
+        marks = {name: row[name] for name in self.marks}
+        text = fill(self.template, {"number": number, **marks, "seed": row["prompt"]})
         return [Inquiry(Request(self.models[0], [user(text)], self.sent))]
 
     def read(self, request: Request, answer: Answer) -> Generated | Missing:
