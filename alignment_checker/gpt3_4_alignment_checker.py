@@ -31,14 +31,13 @@ from orbench.base.tables import file_name_part
 from orbench.base.templates import text_in
 from orbench.base.words import Row
 from orbench.models.requests import Request, message
-from orbench.refusals import rules
 from orbench.stages import settings
 from orbench.stages.flags import Parser, stage_parser
 from orbench.stages.prompt_sets import read_input
-from orbench.stages.responses import COLUMNS, ResponseStage, ResponseTable
+from orbench.stages.responses import ResponseStage
 from orbench.stages.run import Outcome, as_script
 from orbench.stages.runner import run_stage
-from orbench.stages.stage import Plan, empty_cell, output_columns, sampled
+from orbench.stages.stage import Plan, empty_cell, sampled
 
 MAX_TOKENS = 1000  # the paper's
 
@@ -49,28 +48,20 @@ class AlignmentChecker(ResponseStage):
     def __init__(self, args: Namespace) -> None:
         before = read_input(args.input_file, ["prompt"], args)
         table = sampled(before, args.samples, "sample")
-        self.model = settings.model_of(args.model, args)
+        model = settings.model_of(args.model, args)
         word = file_name_part(args.model)
         stem = table.path.stem
         default = Path(f"final_{word}_results", f"{word}_merged_{stem}.csv")
-        super().__init__(args, table, [self.model], default, output_columns(table, COLUMNS))
+        super().__init__(args, table, model, default, described(args))
+        self.models = [model]
         self.split(f"{word}_", ("rejected", "accepted"), f"_{stem}.csv")
-        self.sent = settings.parameters_of(args, self.model)
+        self.sent = settings.parameters_of(args, model)
         self.system_prompt = system_prompt_of(args)
         self.parameters = {
             **self.sent,
             "system_prompt": self.system_prompt,
             "substituted": args.substituted,
         }
-        self.reading = {"refusal_phrases": args.refusal_phrases}
-        self.versions = {"rules": rules.version()}
-        self.under_test = {
-            "asked": args.model,
-            "id": self.model.id,
-            "family": self.model.family,
-            "settings": described(args),
-        }
-        self.closing = ResponseTable(self)
         duplicates = len(before.rows) - len(ids_of(before.rows))
         if duplicates:
             self.notes = [f"duplicate prompts, used as they are: {duplicates:,}"]

@@ -27,13 +27,12 @@ from orbench.base.tables import Table, check_outputs, columns_in
 from orbench.base.words import Row
 from orbench.models.providers import Model
 from orbench.models.requests import Missing, Request
-from orbench.refusals import rules
 from orbench.stages import flags
 from orbench.stages.logs import Logged, Logs
-from orbench.stages.responses import COLUMNS, ResponseStage, ResponseTable
+from orbench.stages.responses import ResponseStage
 from orbench.stages.run import Outcome, as_script
 from orbench.stages.runner import run_stage
-from orbench.stages.stage import Plan, output_columns
+from orbench.stages.stage import Plan
 
 LONGEST = 100  # characters of the settings that are shown
 
@@ -44,27 +43,20 @@ class ResponseImport(ResponseStage):
     def __init__(self, args: Namespace) -> None:
         logs = Logs(args)
         table = Table(args.input[0], columns_in(logs.rows, ["prompt"]), [*logs.rows])
-        columns = output_columns(table, COLUMNS)
-        super().__init__(args, table, [], Path("responses.csv"), columns)
         (((name, settings), place),) = logs.runs.items()
         tool = logs.form["tool"]
         version = logs.text(place, "version")
         id_ = re.sub(logs.form.get("provider", "^$"), "", name)
-        self.model = Model(name, "", id_, "", "")
+        model = Model(name, "", id_, "", "")
+        super().__init__(args, table, model, Path("responses.csv"), shortened(settings, LONGEST))
         self.parameters = {"model": name, "logs": [path.name for path in args.input]}
-        self.reading = {"refusal_phrases": args.refusal_phrases}
-        self.versions = {"rules": rules.version(), tool: version}
-        self.under_test = {
-            "asked": name,
-            "id": id_,
-            "family": self.model.family,
-            "settings": shortened(settings, LONGEST),
+        self.versions = {**self.versions, tool: version}
+        self.under_test |= {
             "parameters": logs.value(place, "parameters") or {},
             "prompts": logs.text(place, "prompts") or table.path.stem,
             "start": logs.text(place, "start"),
             "end": logs.text(place, "end"),
         }
-        self.closing = ResponseTable(self)
         self.notes = [f"imported from {tool} {version}".strip()]
         for what, n in logs.left_out.items():
             self.notes.append(f"left out: {what} ({n:,})")

@@ -3,18 +3,22 @@
 Stage 4 asks for them, import_responses.py reads them from logs of other tools.
 """
 
+from argparse import Namespace
+from pathlib import Path
 from typing import NamedTuple
 
 from orbench.base.prompts import text_of
+from orbench.base.tables import Table
 from orbench.base.words import Row
 from orbench.models.providers import Model
 from orbench.models.requests import Answer, Missing, Request, not_english
 from orbench.models.substitutes import is_same_model
+from orbench.refusals import rules
 from orbench.refusals.api import CALLED, refused_by
 from orbench.refusals.detect import classify, counts_as_refusal
 from orbench.refusals.text import answer_of
 from orbench.stages.closing import RefusalTable
-from orbench.stages.stage import Readings, Result, Stage
+from orbench.stages.stage import Readings, Result, Stage, output_columns
 
 COLUMNS = (
     "response",
@@ -54,7 +58,22 @@ class ResponseStage(Stage):
     """A stage whose rows are responses."""
 
     name = "alignment_checker"
-    model: Model
+
+    def __init__(
+        self, args: Namespace, table: Table, model: Model, csv: Path, settings: str
+    ) -> None:
+        """model: whose responses the rows are. settings: its own, in words. Raises UserError."""
+        super().__init__(args, table, [], csv, output_columns(table, COLUMNS))
+        self.model = model
+        self.reading = {"refusal_phrases": args.refusal_phrases}
+        self.versions = {"rules": rules.version()}
+        self.under_test = {
+            "asked": model.asked,
+            "id": model.id,
+            "family": model.family,
+            "settings": settings,
+        }
+        self.closing = ResponseTable(self)
 
     def read(self, request: Request, answer: Answer) -> Classified | Missing:
         """Return the cells that an answer fills; Missing if it is empty, all thinking, not in
