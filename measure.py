@@ -111,7 +111,7 @@ def settings(argv: Sequence[str]) -> Namespace:
     if not args.dry_run:  # a run that stops leaves no old result
         (args.output_dir / "gate.json").unlink(missing_ok=True)
     args.panel = [word for word in args.labels if not word.endswith(".csv")]
-    args.votes = Path("labels", file_name_part("+".join(args.panel)))  # in output_dir
+    args.votes = args.output_dir / "labels" / file_name_part("+".join(args.panel))
     if args.lane > 1:  # the first asks for the labels
         args.panel = []
     return args
@@ -201,12 +201,12 @@ def measure_one(args: Namespace) -> int:
         again = sample(args, PROBES, samples=1, output_dir=args.probes)
         plans.append(announce(again, in_full=args.dry_run))
         models += plans[-1].models
-    if args.dry_run and args.lane:
+    if args.dry_run:
+        if not args.lane:
+            say(NOTHING_SENT)
+            return 0
         for plan in plans:
             print(plan.to_send, plan.tokens, plan.cost)
-        return 0
-    if args.dry_run:
-        say(NOTHING_SENT)
         return 0
     try_endpoints(models)
     if args.judge == flags.RULES and plan.to_send > FIRST:
@@ -308,21 +308,19 @@ def steps(args: Namespace, **others: object) -> Iterator[Step]:
     of_panel = judges | rows | {"moderator_model": ",".join(args.panel)}
     for side, name in args.sides.items():
         stem = file_name_part(set_name(read_input(name, ["prompt"], args).path))
-        runs: list[tuple[str, object, Path, Json]] = []
         if args.responses:
             responses = Path(name)
             file = imported_file(responses, args)
         else:
             file = responses_file(of_model)
-            responses = Path("responses", side, stem, file)
-            runs.append((ALIGN, name, responses, of_model | rows))
-            responses = args.output_dir / responses
-        runs.append((CHECK, responses, Path(side, judge, stem, file), of_judge))
+            responses = args.output_dir / "responses" / side / stem / file
+            files = {"input_file": name, "output_path": responses}
+            yield Step(side, ALIGN, of_model | rows | files)
+        verdicts = args.output_dir / side / judge / stem / file
+        yield Step(side, CHECK, of_judge | {"input_file": responses, "output_path": verdicts})
         if args.panel:
-            runs.append((MODERATE, name, args.votes / side / f"{stem}.csv", of_panel))
-        for script, input_file, output, how in runs:
-            how = how | {"input_file": input_file, "output_path": args.output_dir / output}
-            yield Step(side, script, how)
+            votes = args.votes / side / f"{stem}.csv"
+            yield Step(side, MODERATE, of_panel | {"input_file": name, "output_path": votes})
 
 
 def sample(args: Namespace, most: int, **others: object) -> list[Step]:
@@ -506,7 +504,7 @@ def write_report(args: Namespace, checked: Sequence[str]) -> int:
 
     folder = args.output_dir
     labels = [Path(word) for word in args.labels if word.endswith(".csv")]
-    for path in sorted((folder / args.votes).rglob("*.csv")):
+    for path in sorted(args.votes.rglob("*.csv")):
         if not path.match(f"*{FAILED}"):
             labels.append(path)
     options = flags.Parser(None, "plot_results").parse_args([])
