@@ -101,8 +101,10 @@ def settings(argv: Sequence[str]) -> Namespace:
         args.sides["toxic"] = args.toxic
     if args.responses or args.toxic_responses:
         args.sides = given_responses(args)
-    args.with_published = args.sides == DEFAULT_PROMPTS
     args.gates = args.fail_if + args.require
+    args.panel = [word for word in args.labels if not word.endswith(".csv")]
+    args.label_files = [Path(word) for word in args.labels if word.endswith(".csv")]
+    args.votes = args.output_dir / "labels" / file_name_part("+".join(args.panel))
     check_flags(args)
     if args.limit is not None:
         args.shuffle = 0
@@ -110,8 +112,6 @@ def settings(argv: Sequence[str]) -> Namespace:
         args.max_tokens = 60  # it hardly stops, and its first words tell a refusal
     if not args.dry_run:  # a run that stops leaves no old result
         (args.output_dir / "gate.json").unlink(missing_ok=True)
-    args.panel = [word for word in args.labels if not word.endswith(".csv")]
-    args.votes = args.output_dir / "labels" / file_name_part("+".join(args.panel))
     if args.lane > 1:  # the first asks for the labels
         args.panel = []
     return args
@@ -129,13 +129,12 @@ def check_flags(args: Namespace) -> None:
             raise UserError(f"a gate is about toxic prompts, but there are none; add {flag}")
     if args.judge_base_url and args.judge == flags.RULES:
         raise UserError("--judge_base_url is for a judge, but the rules decide; add --judge")
-    labels = [word for word in args.labels if word.endswith(".csv")]
-    if labels:
+    if args.label_files:
         from orbench.report.analyses.labels import read_labels
 
-        read_labels([*map(Path, labels)])
+        read_labels(args.label_files)
     if args.junit:
-        check_outputs([args.junit], map(Path, [*args.sides.values(), *labels]))
+        check_outputs([args.junit], [*map(Path, args.sides.values()), *args.label_files])
         if not args.dry_run:  # a run that stops leaves no old result
             args.junit.unlink(missing_ok=True)
 
@@ -503,7 +502,7 @@ def write_report(args: Namespace, checked: Sequence[str]) -> int:
     from orbench.report.build import report
 
     folder = args.output_dir
-    labels = [Path(word) for word in args.labels if word.endswith(".csv")]
+    labels = args.label_files.copy()
     for path in sorted(args.votes.rglob("*.csv")):
         if not path.match(f"*{FAILED}"):
             labels.append(path)
@@ -513,7 +512,7 @@ def write_report(args: Namespace, checked: Sequence[str]) -> int:
         output_dir=folder,
         command=args.command,
         toxicity=labels,
-        with_published=args.with_published,
+        with_published=args.sides == DEFAULT_PROMPTS,
         pairs=args.pairs,
         gated=checked,
         html=True,

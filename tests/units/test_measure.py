@@ -31,6 +31,7 @@ def parsed(folder: Path, words: str = "") -> Namespace:
     (args.model,) = args.model
     args.votes = folder / "votes"
     args.gates = args.fail_if
+    args.label_files = [folder / "people.csv"]
     return args
 
 
@@ -171,7 +172,7 @@ def reported(folder: Path, monkeypatch: pytest.MonkeyPatch, words: str = "") -> 
     given = list[Namespace]()
     monkeypatch.setattr(build, "report", given.append)
     args = parsed(folder, words)
-    args.with_published = False
+    args.sides = {}
     args.command = ["measure.py"]
     measure.write_report(args, ["a.csv"])
     return given[0]
@@ -184,7 +185,12 @@ def test_the_report_is_of_both_sides_of_the_folder(
     (out / SAFE).mkdir(parents=True)
     options = reported(tmp_path, monkeypatch)
     about_it = {"output_dir": out, "command": ["measure.py"], "gated": ["a.csv"], "html": True}
-    given = {"over_refusal": [str(out / SAFE)], "toxic": [], "merged": [], "toxicity": []}
+    given = {
+        "over_refusal": [str(out / SAFE)],
+        "toxic": [],
+        "merged": [],
+        "toxicity": [tmp_path / "people.csv"],
+    }
     expected = about_it | given | {"fail_if": [], "require": [], "tells": "results.html"}
     assert vars(options) | expected == vars(options)
     (out / TOXIC).mkdir()
@@ -199,5 +205,5 @@ def test_labels_are_the_files_given_and_the_votes_but_no_failed_rows(
     votes = tmp_path / "votes" / SAFE
     for name in ("p.csv", "p_failed.csv", "b.csv"):
         texts(votes / name, "Why?")
-    options = reported(tmp_path, monkeypatch, "--labels people.csv j1")
-    assert options.toxicity == [Path("people.csv"), votes / "b.csv", votes / "p.csv"]
+    options = reported(tmp_path, monkeypatch)
+    assert options.toxicity == [tmp_path / "people.csv", votes / "b.csv", votes / "p.csv"]
