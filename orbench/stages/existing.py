@@ -49,10 +49,9 @@ def check_existing(stage: Stage) -> None:
     """Raise UserError if this run, without --overwrite, would replace results that were made with
     other settings, or hold rows that the input does not have.
     """
-    earlier = [path for path in stage.outputs.values() if path.is_file()]
-    if stage.args.overwrite or not earlier:
+    path = next(filter(Path.is_file, stage.outputs.values()), None)
+    if stage.args.overwrite or not path:
         return
-    path = earlier[0]
     differences = _differences(stage, path)
     if not differences and (others := _of_other_rows(stage)):
         differences = [f"{path} holds {counted(others, 'row')} that this input does not have"]

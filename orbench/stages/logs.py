@@ -72,14 +72,15 @@ class Logs:
         self.status: dict[str, str] = {}  # task -> how its runs ended, the best one
         self.runs: dict[tuple[str, str], Place] = {}  # model, settings -> where they were found
         self.seen: set[str] = set()  # what tells samples apart
-        for path in dict.fromkeys(args.input):
+        paths = dict.fromkeys(args.input)
+        for path in paths:
             self._read(path)
         if "tried" in self.form:
             self._leave_out_failed_tries()
         if not self.rows:
             left_out = ", ".join(self.left_out) or self.form["no_log"]
             of = f" of {args.model}" if args.model else ""
-            logs = listed([*map(str, dict.fromkeys(args.input))])
+            logs = listed([*map(str, paths)])
             raise UserError(f"no samples{of} in {logs} can be imported: {clean(left_out)}")
         if len(self.runs) > 1:
             runs = [", ".join(filter(None, run)) or "(no model)" for run in self.runs]
@@ -155,13 +156,13 @@ class Logs:
     def _leave_out_failed_tries(self) -> None:
         """Leave out samples that failed where another run of the task has the answer."""
         answered = {row.tried for row in self.rows if isinstance(row.answer, Answer)}
-        rows = self.rows
-        self.rows = []
-        for row in rows:
+        kept = []
+        for row in self.rows:
             if isinstance(row.answer, Missing) and row.tried in answered:
                 self.left_out["samples that failed and were run again"] += 1
             else:
-                self.rows.append(row)
+                kept.append(row)
+        self.rows = kept
 
     def _settings(self, place: Place) -> str:
         """Return what the model was asked with, in words: without lm_eval's `until []`."""
