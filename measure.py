@@ -439,7 +439,7 @@ def announce(todo: Sequence[Step], *, in_full: bool) -> Outcome:
     """
     requests = tokens = stored = to_come = 0  # to come: responses
     cost = 0.0
-    rows: list[str] = []
+    rows = []
     models = list[Model]()
     notes = StringIO()
     for step in todo:

@@ -104,7 +104,7 @@ def _responses_read(data: Any) -> Any:
     if str(data.get("type")).startswith("response."):  # an event around it
         data = data["response"]
     items = data.get("output") or ()
-    parts: list[Json] = []
+    parts = []
     for item in items:
         parts.append(item)  # so that each message begins a new line
         # What a model says before its answer has the phase `commentary`.

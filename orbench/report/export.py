@@ -35,7 +35,7 @@ def write_evaluations(folder: Path, report: Report, link: str) -> Paths:
             say(f"not for the Hub: {result.label}, {result.prompts}: {why}")
         elif rate.n:
             files[f"{result.label}_{result.judge}"].append(_evaluation(rate, source, link))
-    paths: list[Path] = []
+    paths = []
     for name, entries in files.items():
         path = folder / f"{file_name_part(name)}.yaml"
         if path in paths:  # of m_a, where one of m/a is

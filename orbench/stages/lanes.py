@@ -22,7 +22,7 @@ def side_by_side(names: Words, command: Words, shown: int) -> tuple[Words, int]:
     """
     if sys.stderr.isatty():
         command = [*command, "--bars"]
-    runs: list[Popen[bytes]] = []
+    runs = []
     env = os.environ | {"PYTHONIOENCODING": "utf-8"}  # whatever the terminal's is
     with ThreadPoolExecutor(shown) as pool:
         try:

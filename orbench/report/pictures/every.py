@@ -169,7 +169,7 @@ def _both(model: Placed, row: float) -> list[Shape]:
 def _stacked(rate: Rate, row: int, report: Report) -> Iterator[Shape]:
     """Yield the parts of a bar."""
     refused_by = rate.details.refused_by
-    shares: dict[str, float] = refused_by._asdict() if refused_by else {}
+    shares = refused_by._asdict() if refused_by else {}
     for one in report.shares:
         if one.result is rate.result:
             shares[one.counted] = one.mean.rate
@@ -224,7 +224,7 @@ def _panels(rates: Rates, row_of: Callable[[Rate], str], in_steps: bool) -> list
     axis = axis_over(map(percents, rates))
     panels = []
     for name, own in grouped(rates, attrgetter("result.short")).items():
-        shapes: list[Shape] = [Shape([*places.values()], "others", 0.28, is_dots=True)]
+        shapes = [Shape([*places.values()], "others", 0.28, is_dots=True)]
         for rate in own:
             shapes += dot(percents(rate), places[rate][1], rate.side.name)
         if in_steps:

@@ -12,7 +12,6 @@ from orbench.report.pictures.axis import Axis, axis_over, on, percents_of
 from orbench.report.pictures.drawing import (
     DOT,
     Drawing,
-    Item,
     Name,
     Point,
     Shape,
@@ -41,7 +40,7 @@ def scatter(
     marks = [_mark(model, x, y) for model in models]
     beyond = Box(0, 0, LEFT, inf), Box(width, 0, inf, inf), Box(0, floor, inf, inf)
     texts = [*placed(marks, beyond)]
-    items: list[Item] = [
+    items = [
         *x.rules(TOP - 0.2, floor),
         *y.rules(x.end, LEFT, is_upright=True),
         Text(width, floor + 2.7, "safe prompts refused, % →  worse", "faint", "end"),
