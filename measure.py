@@ -34,8 +34,15 @@ from typing import NamedTuple
 from orbench.base.messages import QUIET, UserError, run_script, say
 from orbench.base.prompts import prompt_id_of, set_name, text_id
 from orbench.base.records import FAILED, add_to_record, failed_rows, read_record, under_test
-from orbench.base.tables import check_outputs, file_name_part, placed_rows, read_csv, write_csv
-from orbench.base.words import GIVEN, MERGED, SIDES, WORSE, Json, optional_flag
+from orbench.base.tables import (
+    Paths,
+    check_outputs,
+    file_name_part,
+    placed_rows,
+    read_csv,
+    write_csv,
+)
+from orbench.base.words import GIVEN, MERGED, SIDES, WORSE, Json, Words, optional_flag
 from orbench.models.providers import Model
 from orbench.stages import flags
 from orbench.stages.prompt_sets import check_sides, read_input
@@ -82,7 +89,7 @@ class Step(NamedTuple):
         return "prompts" if self.side == MERGED else SIDES[self.side].prompts
 
 
-def settings(argv: Sequence[str]) -> Namespace:
+def settings(argv: Words) -> Namespace:
     """Return the flags, and what follows from them."""
     args: Namespace = parser().parse_args(argv)
     QUIET.set(args.quiet or args.bars)
@@ -139,7 +146,7 @@ def check_flags(args: Namespace) -> None:
             args.junit.unlink(missing_ok=True)
 
 
-def main(argv: Sequence[str]) -> int:
+def main(argv: Words) -> int:
     args = settings(argv)
     if args.lane:
         from orbench.stages.lanes import end_with_parent
@@ -150,7 +157,7 @@ def main(argv: Sequence[str]) -> int:
     return measure_all(args, [sys.executable, __file__, *argv])
 
 
-def measure_all(args: Namespace, command: Sequence[str]) -> int:
+def measure_all(args: Namespace, command: Words) -> int:
     """Measure models side by side, a process for each, and write one report. Raises UserError."""
     from orbench.stages.lanes import side_by_side
 
@@ -356,7 +363,7 @@ def check_certain(first: Sequence[Step], args: Namespace) -> None:
                 )
 
 
-def verdicts_in(paths: Sequence[Path]) -> set[tuple[str, str]]:
+def verdicts_in(paths: Paths) -> set[tuple[str, str]]:
     """Return the prompts and verdicts in CSVs of stages 4 and 5, "" without a verdict."""
     verdicts = set()
     for path in paths:
@@ -494,7 +501,7 @@ def foresee(step: Step, notes: StringIO) -> Outcome:
         return run(step.script, flags, log, step.prompts)
 
 
-def write_report(args: Namespace, checked: Sequence[str]) -> int:
+def write_report(args: Namespace, checked: Words) -> int:
     """Write the tables, the pictures and the page, and return the exit status.
 
     checked: the files that --fail_if is about. Raises UserError.

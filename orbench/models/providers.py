@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 from orbench.base.messages import FROM_FILE, UserError, did_you_mean
 from orbench.base.toml_files import toml_beside
-from orbench.base.words import Json, Texts, Values
+from orbench.base.words import Json, Texts, Values, Words
 
 # The protocols, see orbench.models.requests.
 CHAT = "chat"
@@ -39,7 +39,7 @@ class Provider(NamedTuple):
     protocol: str = CHAT  # a key of PROTOCOLS
     extra_body: Mapping[str, Any] = {}  # in every body, unless --extra_body says otherwise
     renamed: Mapping[str, str] = {}  # parameters that have another name here
-    begins: Sequence[str] = ()  # how the bare ids of its models begin
+    begins: Words = ()  # how the bare ids of its models begin
 
 
 _TABLES = toml_beside(__file__)

@@ -16,8 +16,8 @@ from operator import itemgetter
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
-from orbench.base.prompts import Turn, json_in
-from orbench.base.words import Json, Texts
+from orbench.base.prompts import Turn, Turns, json_in
+from orbench.base.words import Json, Texts, Words
 from orbench.models.providers import CHAT, COMPLETIONS, MESSAGES_API, RESPONSES, Model
 from orbench.refusals.api import NOT_WHOLE, api_refusal_signal, finish_meaning
 
@@ -46,7 +46,7 @@ class Protocol(NamedTuple):
     # the API's JSON -> the same as a chat completion, but for its usage
     read: Callable[[Any], Any] = copy
     tool: Callable[..., Json] = copy  # as a chat offers it -> in this protocol's form
-    lacks: Sequence[str] = ()  # parameters that it has no place for
+    lacks: Words = ()  # parameters that it has no place for
 
 
 def _put(values: Json, name: str, member: str, value: Any) -> None:
@@ -226,7 +226,7 @@ class Request:
         """Return the JSON body. values: the parameters as they are to be sent."""
         return PROTOCOLS[self.protocol].body(self.model.id, self.messages, values)
 
-    def again(self, more: Sequence[Turn] = ()) -> "Request":
+    def again(self, more: Turns = ()) -> "Request":
         """Return the request after one more unreadable answer. more: messages on what was wrong."""
         key = _hash(self.key + b" again")
         return replace(self, messages=[*self.messages, *more], key=key)
@@ -245,7 +245,7 @@ class Answer(NamedTuple):
     model: str = ""  # the model id as returned, behind FALLBACK if the API declares one
     prompt_tokens: int = 0
     completion_tokens: int = 0
-    dropped: Sequence[str] = ()  # sampling parameters that the model rejects
+    dropped: Words = ()  # sampling parameters that the model rejects
     cached_tokens: int = 0  # of the prompt's
     reasoning_tokens: int = 0  # of the completion's
     provider: str = ""  # behind a gateway that names it

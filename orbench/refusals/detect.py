@@ -16,9 +16,10 @@ undetermined, too, and counts as nothing (`Verdict.language`), unless it says no
 """
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
+from orbench.base.words import Words
 from orbench.refusals.api import CALLED, NO_REFUSAL, api_refusal_signal
 from orbench.refusals.language import other_language
 from orbench.refusals.rules import (
@@ -121,7 +122,7 @@ def counts_as_refusal(verdict: Verdict) -> bool:
 
 
 def classify(
-    text: str, *, finish_reason: str = "", api_refusal: str = "", phrases: Sequence[str] = ()
+    text: str, *, finish_reason: str = "", api_refusal: str = "", phrases: Words = ()
 ) -> Verdict:
     """Return whether a response is a refusal.
 
@@ -149,7 +150,7 @@ def classify(
     return judged(reading, veto_weights())
 
 
-def _own_phrase(answer: str, phrases: Sequence[str]) -> str:
+def _own_phrase(answer: str, phrases: Words) -> str:
     """Return the first of the user's phrases in the opening sentences, as whole words."""
     if not phrases:
         return ""

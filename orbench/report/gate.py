@@ -19,7 +19,7 @@ from orbench.base.grouping import grouped
 from orbench.base.messages import UserError, clean, counted, say
 from orbench.base.records import FAILED, read_record, under_test
 from orbench.base.tables import make_folder, write_json, write_text
-from orbench.base.words import GIVEN, SIDES, WORSE, Json, Side
+from orbench.base.words import GIVEN, SIDES, WORSE, Json, Side, Words
 from orbench.report.about import EDITED, model_of
 from orbench.report.compare import compare
 from orbench.report.load import sources_of
@@ -76,7 +76,7 @@ class GateResult(NamedTuple):
     """What a gate says of a rate, and why."""
 
     status: Status
-    reasons: Sequence[str] = ()
+    reasons: Words = ()
     figures: Json = NO_FIGURES  # in percent; `shown`: as in lines
     gate: str = ""
     model: str = ""
@@ -136,7 +136,7 @@ def _label(source: Source) -> str:
 # -- the gates -----------------------------------------------------------------------------------
 
 
-def check(gates: Sequence[str], rates: Rates, files: Sequence[str]) -> list[GateResult]:
+def check(gates: Words, rates: Rates, files: Words) -> list[GateResult]:
     """Return what each gate says of each model: of each of its rates, against each baseline.
 
     gates: texts, or several in one with semicolons. rates: overall ones. files: whose results are
@@ -189,7 +189,7 @@ def write_junit(path: Path, results: Sequence[GateResult]) -> None:
     write_text(path, tostring(suite, "unicode") + "\n")
 
 
-def _read(texts: Sequence[str], rates: Rates) -> Iterator[Gate]:
+def _read(texts: Words, rates: Rates) -> Iterator[Gate]:
     """Yield the gates; one that is about the baseline for each side of the rates."""
     for text in filter(None, "; ".join(texts).split("; ")):
         rule, *others = text.split(" ")

@@ -15,7 +15,7 @@ import numpy as np
 from pandas import Series  # type: ignore[import-untyped]
 
 from orbench.base.grouping import grouped
-from orbench.base.words import Side, tiers_in_order
+from orbench.base.words import Side, Words, tiers_in_order
 from orbench.report.compare import corrected
 from orbench.report.measures import Analysis, Associated, Association, Kind, Outcome, Subset
 from orbench.report.rates import refusal_rate, with_shares
@@ -78,7 +78,7 @@ def results_on(side: Side, standings: Board) -> list[Result]:
     return [result for standing in standings for result in standing.results if result.side == side]
 
 
-def _trend(model: Result, tiers: Sequence[str]) -> Association:
+def _trend(model: Result, tiers: Words) -> Association:
     """Return the trend of a model, before its p values are corrected; with its steps, corrected."""
     responses = model.responses.where(model.responses.tier != "")
     tier = Series(responses.tier).map(tiers.index).to_numpy()
@@ -89,9 +89,7 @@ def _trend(model: Result, tiers: Sequence[str]) -> Association:
     return replace(_rise(model, in_steps, there, tiers), steps=dict(of_upper))
 
 
-def _rise(
-    model: Result, responses: Responses, steps: Sequence[int], tiers: Sequence[str]
-) -> Association:
+def _rise(model: Result, responses: Responses, steps: Sequence[int], tiers: Words) -> Association:
     """Return how refusals rise over some steps. responses: with numbers in place of tiers."""
     responses = responses.where(np.isin(responses.tier, steps))
     gap = difference(*_around_means(responses.where(responses.scored)), paired=False)
