@@ -89,6 +89,9 @@ class Step(NamedTuple):
         return "prompts" if self.side == MERGED else SIDES[self.side].prompts
 
 
+Steps = Sequence[Step]
+
+
 def settings(argv: Words) -> Namespace:
     """Return the flags, and what follows from them."""
     args: Namespace = parser().parse_args(argv)
@@ -243,7 +246,7 @@ def given_responses(args: Namespace) -> dict[str, str]:
     return {MERGED: args.responses}
 
 
-def measure(todo: Sequence[Step], args: Namespace, again: Sequence[Step]) -> int:
+def measure(todo: Steps, args: Namespace, again: Steps) -> int:
     """Run the stages, and write the report once no batch is under way.
 
     again: a sample with stored answers. Raises UserError, also if gates have to wait for a batch.
@@ -274,7 +277,7 @@ def measure(todo: Sequence[Step], args: Namespace, again: Sequence[Step]) -> int
     return status
 
 
-def run_steps(todo: Sequence[Step]) -> list[Path]:
+def run_steps(todo: Steps) -> list[Path]:
     """Run the stages, and return the CSVs of stage 5, none while a batch is under way.
 
     Raises UserError.
@@ -344,7 +347,7 @@ def picked(args: Namespace, *groups: str) -> Json:
     return given
 
 
-def check_certain(first: Sequence[Step], args: Namespace) -> None:
+def check_certain(first: Steps, args: Namespace) -> None:
     """Ask the first prompts of each side that a gate is about.
 
     Raises UserError if the rules are too rarely certain of the responses to decide the gate.
@@ -372,7 +375,7 @@ def verdicts_in(paths: Paths) -> set[tuple[str, str]]:
     return verdicts
 
 
-def check_names(todo: Sequence[Step], asked: dict[str, set[str]]) -> None:
+def check_names(todo: Steps, asked: dict[str, set[str]]) -> None:
     """Raise UserError if the model has answered a side's prompts under another name of theirs.
 
     asked: side -> the ids of its prompts.
@@ -389,7 +392,7 @@ def check_names(todo: Sequence[Step], asked: dict[str, set[str]]) -> None:
                 )
 
 
-def check_other_sides(todo: Sequence[Step], asked: dict[str, set[str]], folder: Path) -> None:
+def check_other_sides(todo: Steps, asked: dict[str, set[str]], folder: Path) -> None:
     """Raise UserError for results of these responses from before they had, or lost, is_toxic: the
     report would read both.
 
@@ -439,7 +442,7 @@ def file_name(model: str, settings: str) -> str:
     return file_name_part(", ".join(filter(None, [model, settings]))) + ".csv"
 
 
-def announce(todo: Sequence[Step], *, in_full: bool) -> Outcome:
+def announce(todo: Steps, *, in_full: bool) -> Outcome:
     """Report what all steps together will send, and return it. Raises UserError.
 
     in_full: a line for each step, too.
