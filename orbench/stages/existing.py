@@ -23,7 +23,7 @@ def check_paths(stage: Stage) -> None:
     """
     failed = stage.beside(FAILED)
     paths = [*stage.outputs.values(), failed, stage.beside(".answers.jsonl")]
-    paths += [record_path(path) for path in stage.outputs.values()]
+    paths += map(record_path, stage.outputs.values())
     for path in paths:
         if path.is_dir():
             raise UserError(f"{path} is a folder, but this run has to write a file there")

@@ -284,21 +284,21 @@ def _json(path: Path, form: Json) -> Iterator[Place]:
     if beside.exists():
         run |= json.loads(beside.read_text("utf-8"))
     text = ""
-    behind: list[str] = []  # what stands behind the start of the samples
+    start = None  # of the samples
     with path.open(encoding="utf-8-sig") as file:
         for chunk in iter(partial(file.read, CHUNK), ""):
             text += chunk
-            if not behind:
-                head, *behind = re.split(form["samples"], text, maxsplit=1)
-                if not behind:
+            if not start:
+                start = re.search(form["samples"], text)
+                if not start:
                     continue
-                run |= json.loads(head + form["closes"])
-                text = behind[0]
+                run |= json.loads(text[: start.start()] + form["closes"])
+                text = text[start.end() :]
             with suppress(ValueError):  # the next chunk has the rest of a sample, or none is left
                 while True:
                     text = text.lstrip(" ,\r\n\t")
                     sample, end = decode(text)
                     text = text[end:]
                     yield {"run": run, "sample": sample}
-    if behind:
+    if start:
         run |= json.loads(form["opens"] + text)
