@@ -42,10 +42,10 @@ from orbench.base.tables import (
     read_csv,
     write_csv,
 )
-from orbench.base.words import GIVEN, MERGED, SIDES, WORSE, Json, Words, optional_flag
+from orbench.base.words import GIVEN, MERGED, SIDES, WORSE, Json, Texts, Words, optional_flag
 from orbench.models.providers import Model
 from orbench.stages import flags
-from orbench.stages.prompt_sets import check_sides, read_input
+from orbench.stages.prompt_sets import SideIds, check_sides, read_input
 from orbench.stages.run import HEADER, Outcome, load, run, words_of
 
 ALIGN = "alignment_checker/gpt3_4_alignment_checker.py"
@@ -223,7 +223,7 @@ def measure_one(args: Namespace) -> int:
     return measure(todo, args, again)
 
 
-def given_responses(args: Namespace) -> dict[str, str]:
+def given_responses(args: Namespace) -> Texts:
     """Return the CSVs of responses by side, MERGED for one with both. Raises UserError."""
     if not args.responses:
         raise UserError("--toxic_responses needs --responses, and no model to ask")
@@ -375,11 +375,8 @@ def verdicts_in(paths: Paths) -> set[tuple[str, str]]:
     return verdicts
 
 
-def check_names(todo: Steps, asked: dict[str, set[str]]) -> None:
-    """Raise UserError if the model has answered a side's prompts under another name of theirs.
-
-    asked: side -> the ids of its prompts.
-    """
+def check_names(todo: Steps, asked: SideIds) -> None:
+    """Raise UserError if the model has answered a side's prompts under another name of theirs."""
     for step in todo:
         path = step.flags["output_path"]
         if step.script != ALIGN or path.exists():
@@ -392,11 +389,11 @@ def check_names(todo: Steps, asked: dict[str, set[str]]) -> None:
                 )
 
 
-def check_other_sides(todo: Steps, asked: dict[str, set[str]], folder: Path) -> None:
+def check_other_sides(todo: Steps, asked: SideIds, folder: Path) -> None:
     """Raise UserError for results of these responses from before they had, or lost, is_toxic: the
     report would read both.
 
-    asked: side -> the ids of its prompts. folder: of the results.
+    folder: of the results.
     """
     stale = []
     for step in todo:

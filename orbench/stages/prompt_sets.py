@@ -30,6 +30,8 @@ from orbench.base.toml_files import toml_beside
 from orbench.base.words import SIDES, Json, Row, Rows, Texts, Words
 from orbench.stages.hub import PromptSet, fetch, fetch_from_github, prompt_set_at
 
+SideIds = dict[str, set[str]]  # side -> the ids of its prompts
+
 COLUMNS = ("prompt", "category")  # that a flag can name
 PROMPT_SETS = {name: PromptSet(**one, name=name) for name, one in toml_beside(__file__).items()}
 LABELED_SETS = toml_beside(__file__, "labeled_sets.toml")
@@ -103,7 +105,7 @@ def prompts_of(names: Words) -> Words:
     return prompts
 
 
-def check_sides(prompts: Texts, args: Namespace) -> dict[str, set[str]]:
+def check_sides(prompts: Texts, args: Namespace) -> SideIds:
     """Return the ids of each side's prompts. prompts: side -> what an input flag names, as for
     `read_input`. Raises UserError for a set of the other side, an empty one, or a prompt on both
     sides.
