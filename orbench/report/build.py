@@ -19,7 +19,7 @@ from orbench.report.published import is_on_or_bench, published_models
 from orbench.report.ranking import ranking
 from orbench.report.rates import overall, rates
 from orbench.report.results import Source
-from orbench.report.standings import Report
+from orbench.report.standings import Report, in_order
 from orbench.report.write import write
 
 
@@ -83,7 +83,8 @@ def build(sources: Sequence[Source], options: Namespace) -> Report:
         analyses.append(toxicity(results, board, labels))
     if options.pairs:
         analyses.append(pairs(board))
-    analyses += [hedging(measured), tiers(board), drift(whole), trigger_words(prompts, board)]
+    hedged = hedging(in_order(measured, board))
+    analyses += [hedged, tiers(board), drift(whole), trigger_words(prompts, board)]
     comparisons = [*with_robustness(compared, results, labels)]
     associations: list[Association] = []
     for analysis in analyses:

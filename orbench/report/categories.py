@@ -10,7 +10,7 @@ from orbench.base.words import Side
 from orbench.report.measures import OVERALL, Counted, Kind, Rate, Subset
 from orbench.report.rates import refusals
 from orbench.report.results import Result
-from orbench.report.standings import Report
+from orbench.report.standings import Report, in_order
 
 
 class CategoryTable(NamedTuple):
@@ -33,7 +33,7 @@ def category_tables(report: Report) -> Iterator[CategoryTable]:
     results = {rate.result for rate in refusals(report.rates, Kind.MACRO)}
     refused = [rate for rate in report.rates if rate.counted is Counted.REFUSED]
     rates = [rate for rate in refused if rate.result in results]
-    for of_side in grouped(report.in_order(rates), attrgetter("side")).values():
+    for of_side in grouped(in_order(rates, report.board), attrgetter("side")).values():
         groups = grouped(of_side, attrgetter("result.prompt_set", "result.judge"))
         for group in groups.values():
             first = group[0].result

@@ -104,11 +104,10 @@ def compare(rates: Rates) -> list[Comparison]:
 
 
 def pairs_of_models(rates: Iterable[Rate]) -> Iterator[Pair]:
-    """Yield each two results with the side and the judge in common. rates: one a result.
-
-    The order is the same after each run: by side, then by model, a baseline last.
+    """Yield each two results with the side and the judge in common, by side, in the order given; a
+    baseline comes last. rates: one a result.
     """
-    place = attrgetter("side.name", "result.is_baseline", "result.model", "result.settings")
+    place = attrgetter("side.name", "result.is_baseline")
     for a, b in combinations(sorted(rates, key=place), 2):
         if _common(a) == _common(b) and a.result.label != b.result.label:
             yield a, b

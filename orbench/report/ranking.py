@@ -15,7 +15,7 @@ from orbench.report.measures import (
     Compared,
     Comparison,
     Comparisons,
-    Pair,
+    Rate,
     Rates,
 )
 from orbench.report.rates import on_side
@@ -39,34 +39,35 @@ class Correlation(NamedTuple):
 
 def ranking(rates: Rates) -> tuple[list[Standing], Comparisons]:
     """Return the models, settings, judges and prompts of overall rates, best first in each group of
-    the same prompts and judge; and each two models on the prompts in common.
+    the same prompts and judge; and each two models on the prompts in common, in that order.
 
     The tests of a group are a family: on both sides, and of the balance. So are those
     across groups.
     """
     groups = grouped(_both_sides(rates), _shared)
     board = []
-    within: dict[Pair, Comparison] = {}
-    for group, models in enumerate(groups.values()):
-        of_group = {rate for model in models for rate in (*model.sides, model.decisive)}
-        tests = uncorrected(Compared.MODELS, pairs_of_models(of_group))
-        within |= {(test.a, test.b): test for test in corrected(tests)}
+    within: dict[frozenset[Rate], Comparison] = {}
+    for group, of_group in enumerate(groups.values()):
+        models = sorted(of_group, key=_place)
+        own = [rate for model in models for rate in (*model.sides, model.decisive)]
+        tests = uncorrected(Compared.MODELS, pairs_of_models(dict.fromkeys(own)))
+        within |= {frozenset([test.a, test.b]): test for test in corrected(tests)}
         ranked = _ranked(models, tests)
         first = ranked[0].result
         part = f"{first.prompts}, {first.judge}" if len(groups) > 1 else ""
         board += [replace(standing, group=group, part=part) for standing in ranked]
-    across = [pair for pair in pairs_of_models(rates) if pair not in within]
+    in_order = dict.fromkeys(rate for standing in board for rate in standing.sides)
+    across = [pair for pair in pairs_of_models(in_order) if frozenset(pair) not in within]
     comparisons = [*within.values(), *tested(Compared.MODELS, across)]
     return board, [one for one in comparisons if one.a.side != BOTH]
 
 
-def _ranked(group: Board, tests: Comparisons) -> Board:
-    """Return a group with its ranks, the ranked models first, the best first.
+def _ranked(models: list[Standing], tests: Comparisons) -> Board:
+    """Return the models of a group, in their order, with their ranks.
 
     tests: uncorrected. Those of one model are a family, so that its ranks hold with 95 % (M.
     Mogstad and others, Rev. Econ. Stud. 91 (2024) 476-518).
     """
-    models = sorted(group, key=_place)
     rivals = [model.decisive for model in models if model.is_ranked]
     if len(rivals) > 1:
         for place, rate in enumerate(rivals):

@@ -117,6 +117,12 @@ class Standing:
 Board = Sequence[Standing]  # the leaderboard, or some of its rows
 
 
+def in_order(rates: Rates, board: Board) -> list[Rate]:
+    """Return rates in the order of the leaderboard."""
+    results = [result for standing in board for result in standing.results]
+    return sorted(rates, key=lambda rate: results.index(rate.result))
+
+
 class Published(NamedTuple):
     """A model of the paper: rates as fractions, without intervals."""
 
@@ -187,18 +193,14 @@ class Report(NamedTuple):
     @property
     def whole(self) -> Rates:
         """Return the refusal rates over all prompts, in the leaderboard's order."""
-        return self.in_order(overall(self.rates))
+        return in_order(overall(self.rates), self.board)
 
     @property
     def shares(self) -> list[Rate]:
         """Return the shares of graded classes over all prompts, in the leaderboard's order."""
         whole = [rate for rate in self.rates if rate.subset == OVERALL]
-        return self.in_order([rate for rate in whole if rate.counted is not Counted.REFUSED])
-
-    def in_order(self, rates: Rates) -> list[Rate]:
-        """Return rates in the order of the leaderboard."""
-        results = [result for standing in self.board for result in standing.results]
-        return sorted(rates, key=lambda rate: results.index(rate.result))
+        graded = [rate for rate in whole if rate.counted is not Counted.REFUSED]
+        return in_order(graded, self.board)
 
     def of_models(self, counted: Counted = Counted.REFUSED) -> Comparisons:
         """Return the comparisons of models by their refusals, or by another rate."""

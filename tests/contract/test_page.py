@@ -302,7 +302,7 @@ def test_every_figure_in_a_table_is_in_the_csvs(desk: Desk) -> None:
 
 def test_in_every_table_models_stand_in_the_order_of_the_leaderboard(desk: Desk) -> None:
     flags: list[str | Path] = ["--pairs", "--formats=svg"]
-    for model, step in (("z", 2), ("y", 4), ("x", 7)):  # the worst first
+    for model, step in (("x", 2), ("y", 4), ("z", 7)):  # the worst first
         flags += ["--over_refusal", result_in(desk, "over_refusal", model, 60, step)]
         flags += ["--toxic", result_in(desk, "toxic", model, 60, 9 - step)]
     page = page_of(desk, *flags)
@@ -310,6 +310,6 @@ def test_in_every_table_models_stand_in_the_order_of_the_leaderboard(desk: Desk)
     orders = [re.findall(r"(?:>|/| )([xyz])(?: |<)", text.split("</table>")[0]) for text in tables]
     whole = [list(dict.fromkeys(order)) for order in orders if {*"xyz"} <= {*order}]
     assert len(whole) > 20
-    assert whole == [["x", "y", "z"]] * len(whole)
+    assert whole == [["z", "y", "x"]] * len(whole)
     colors = [a["class"][0] for a in page.of("td") if a.get("class") in ("better", "worse", "none")]
-    assert "".join(colors) == "nnbnnbwwn" + "nbbwnnwnn"  # each side: of x, y and z
+    assert "".join(colors) == "nnbnnbwwn" + "nbbwnnwnn"  # each side: of z, y and x

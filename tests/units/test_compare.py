@@ -154,12 +154,12 @@ def test_models_without_a_prompt_in_common_are_not_compared() -> None:
     assert not compare([measured("2/5", "a"), measured(other, "b")])
 
 
-def test_the_order_is_by_side_and_model_with_a_baseline_last() -> None:
+def test_the_order_is_by_side_and_as_given_with_a_baseline_last() -> None:
     rates = "y - 3/30, x - 3/30, c 3/30, a 3/30 settings=low, a 3/30 is_baseline=yes, b 3/30"
     found = compare(models(rates))
     assert [f"{one.a.result.label}-{one.b.result.label}" for one in found] == [
-        *("a (low)-b", "a (low)-c", "a (low)-a", "b-c", "b-a", "c-a"),
-        "x-y",
+        *("c-a (low)", "c-b", "c-a", "a (low)-b", "a (low)-a", "b-a"),
+        "y-x",
     ]
 
 

@@ -65,8 +65,14 @@ def test_the_toxic_side_is_of_the_same_model_judge_and_place_or_the_only_one(
 
 
 def test_two_safe_sets_may_share_a_toxic_one() -> None:
-    rows = board("a 20/100 prompt_set=x, a 30/100 prompt_set=y, a - 90/100")
+    a = "a 20/100 prompt_set=x, a 30/100 prompt_set=y, a - 90/100"
+    b = "b 20/100 prompt_set=x, b 80/100 prompt_set=y, b - 95/100"
+    rows = board(a)
     assert [(one.group, round(one.score, 9)) for one in rows] == [(0, 0.7), (1, 0.6)]
+    rows, found = ranking(models(f"{a}, {b}"))
+    assert [one.result.label for one in rows] == ["b", "a", "a", "b"]
+    on_toxic = [one for one in found if one.a.side == TOXIC]
+    assert len(on_toxic) == 1
 
 
 # -- groups and order ------------------------------------------------------------------------------
@@ -110,10 +116,13 @@ def test_the_best_stands_first_and_what_is_not_ranked_last_with_the_reasons(
     assert [one.result.label for one in rows if one.result.doubt] == ["a"] * ("doubt" in text)
 
 
-def test_rates_follow_the_order_of_the_board() -> None:
+def test_rates_and_comparisons_follow_the_order_of_the_board() -> None:
     rates = models("a 20/100 80/100, b 10/100 90/100, c 5/100 95/100")
-    ordered = Report([], rates, [], [], ranking(rates)[0], [], []).whole
+    board, found = ranking(rates)
+    ordered = Report([], rates, [], [], board, [], []).whole
     assert [one.result.label for one in ordered] == list("ccbbaa")
+    pairs = [one.a.result.label + one.b.result.label for one in found]
+    assert pairs == ["cb", "ca", "ba"] * 2
 
 
 # -- ranks -----------------------------------------------------------------------------------------

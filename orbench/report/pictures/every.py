@@ -20,7 +20,7 @@ from orbench.report.pictures.scatter import scatter
 from orbench.report.published import is_on_or_bench
 from orbench.report.rates import overall, refusals
 from orbench.report.results import SAFE, TOXIC
-from orbench.report.standings import Board, Placed, Report
+from orbench.report.standings import Board, Placed, Report, in_order
 
 WHOLE = Axis(0, 100, 1, 21)  # where bars of the leaderboard have it
 BAR_TICKS = Drawing(22, 1.2, [*WHOLE.rules(0, -0.2)])
@@ -189,12 +189,13 @@ def _multiples(report: Report) -> Iterator[Picture]:
     categories = refusals(report.rates, Kind.CATEGORY)
     results = {rate.result for rate in categories}
     categories += [rate for rate in overall(report.rates) if rate.result in results]
+    tiers = refusals(report.rates, Kind.TIER)
     sets = [(one.b, one.a) for one in report.comparisons if one.kind is Compared.SETS]
     subset = attrgetter("subset.name")
     same = attrgetter("result.prompt_set", "result.judge")
     tables = {  # the rates, what a row is about, and what all rates of a picture share
-        "categories": (report.in_order(categories), subset, same),
-        "tiers": (report.in_order(refusals(report.rates, Kind.TIER)), subset, same),
+        "categories": (in_order(categories, report.board), subset, same),
+        "tiers": (in_order(tiers, report.board), subset, same),
         "toxicity": (refusals(report.rates, Kind.SCORE), subset, same),
         "drift": (chain(*sets), attrgetter("result.prompts"), attrgetter("result.judge")),
     }
