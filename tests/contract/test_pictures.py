@@ -1,6 +1,7 @@
 """The pictures of plot_results.py: each is drawn once, for the page and for files."""
 
 import re
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -12,10 +13,20 @@ from matplotlib.text import Text as Words
 from orbench.report.categories import category_tables
 from orbench.report.measures import Kind, Rate, Subset
 from orbench.report.pictures.axis import Axis, axis_over
-from orbench.report.pictures.drawing import Drawing, Name, Shape, Text, fitted, width_of
+from orbench.report.pictures.drawing import (
+    NARROW,
+    WIDE,
+    Drawing,
+    Name,
+    Shape,
+    Text,
+    fitted,
+    width_of,
+)
 from orbench.report.pictures.every import GAP, Picture, pictures
 from orbench.report.pictures.files import as_file, figure, write_font
 from orbench.report.pictures.placement import Box, placed
+from orbench.report.pictures.rows import Panel, rows
 from orbench.report.published import published_models
 from orbench.report.ranking import ranking
 from orbench.report.rates import overall, rates
@@ -258,10 +269,24 @@ def test_differences_reach_as_far_to_both_sides_as_they_need(given: str, ticks: 
     assert [text for text in texts_in(wide) if re.fullmatch(r"-?\d+", text)] == ticks.split()
 
 
+@pytest.mark.parametrize(("width", "in_line"), [(WIDE, 4), (NARROW, 2)])
+def test_heads_of_panels_have_the_width_up_to_the_next_one(width: float, in_line: int) -> None:
+    names = ["heron-4 (effort high)", "merlin-2-70b-instruct", "a", "W" * 40] * 2
+    panels = [Panel(["privacy"], [], Axis(0, 60), (name, "ink")) for name in names]
+    heads = [one for one in rows(panels, width).items if isinstance(one, Text) and one.y < 3]
+    heads = [one for one in heads if one.text and one.text != "privacy"]
+    assert [one.text for one in heads[:2]] == names[:2]
+    assert len(heads) == in_line
+    assert np.ptp([b.x - a.x for a, b in pairwise(heads)]) < 1e-9  # each where its axis begins
+    for one, following in pairwise([*heads, Text(width, 0, "")]):
+        assert one.x + width_of(one.text) < following.x
+
+
 def test_a_text_is_cut_in_its_middle_to_a_width_that_it_has_in_a_file() -> None:
     for name in ("a-name-that-is-far-too-long-2026", "WWWWWWWWWWWW", "ab"):
         shown = fitted(name, 8)
         assert width_of(shown) <= 8 and (shown[0], shown[-1]) == (name[0], name[-1])
+        assert shown == name or width_of(shown) > 8 - max(map(width_of, name))
     made = figure(Drawing(40, 2, [Text(0, 1, "Heron-4 (effort high) 2026 @ W&M: %")]))
     (text,) = made.findobj(Words)
     (box,) = boxes_of(made)

@@ -151,8 +151,9 @@ def width_of(text: str) -> float:
 def fitted(text: str, width: float) -> str:
     """Return a text that is no wider, shortened in the middle: names differ at their ends."""
     shown = text
-    kept = len(text) // 2
-    while width_of(shown) > width and kept > 1:
+    kept = len(text)
+    while width_of(shown) > width and kept > 2:
         kept -= 1
-        shown = f"{text[:kept]}…{text[-kept:]}"
+        half = kept // 2
+        shown = f"{text[: kept - half]}…{text[-half:]}"
     return shown

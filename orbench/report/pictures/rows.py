@@ -1,6 +1,7 @@
 """Rates or differences in rows, as dots with their intervals on one axis; panels of such rows."""
 
 from collections.abc import Iterator, Mapping, Sequence
+from math import ceil
 from typing import NamedTuple
 
 from orbench.base.words import Words
@@ -20,6 +21,7 @@ HEAD = 2.2  # ems, above the rows
 FOOT = 2.2
 BELOW = 0.8  # the last row, to the end of the rules
 SCORE = 3.9
+MARGIN = 2.2  # between panels; the last number and a long head reach into it
 PANEL = 9.5  # the narrowest
 MOST_PANELS = 12
 LONGEST = 28  # a name
@@ -49,7 +51,8 @@ def rows(panels: Sequence[Panel], width: float, key: Mapping[str, str] = {}) -> 
         height = 2.9
         left = 1.2
         name = Text(left, -0.75, "")  # above it
-    in_line = min(len(shown), int((width - left) / PANEL))
+    lines = ceil(len(shown) / int((width - left) / PANEL))
+    in_line = ceil(len(shown) / lines)
     across = (width - left) / in_line
     items: list[Item] = []
     bottom = 0.0
@@ -60,7 +63,7 @@ def rows(panels: Sequence[Panel], width: float, key: Mapping[str, str] = {}) -> 
             items.append(name._replace(y=name.y + y.at(row), text=text))
         for column, panel in enumerate(shown[first : first + in_line]):
             start = left + column * across
-            end = start + across - (SCORE if panel.scores else 2.2)
+            end = start + across - (SCORE if panel.scores else MARGIN)
             items += _panel(panel, panel.axis._replace(start=start, end=end), y)
         bottom = y.at(len(names) - 1) + BELOW + FOOT
     for color, words in key.items():
@@ -75,8 +78,10 @@ def rows(panels: Sequence[Panel], width: float, key: Mapping[str, str] = {}) -> 
 def _panel(panel: Panel, x: Axis, y: Axis) -> Iterator[Item]:
     """Yield a panel without the names of its rows."""
     head = y.at(-1)
-    left = fitted(panel.left[0], x.end - x.start)
-    start = min(x.start, x.end - width_of(left + panel.right[0]))
+    left = fitted(panel.left[0], x.end - x.start + MARGIN - 0.6)
+    start = x.start
+    if panel.right[0]:
+        start = min(start, x.end - width_of(left + panel.right[0]))
     yield from x.rules(head + BELOW, y.at(len(panel.names) - 1) + BELOW)
     yield Text(start, head, left, panel.left[1])
     yield Text(x.end, head, *panel.right, "end")
