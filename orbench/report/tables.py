@@ -3,16 +3,17 @@
 A grid has a title and columns; a cell is a text, what the page sorts by, and what stands behind it.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from itertools import chain
+from operator import attrgetter
 from pathlib import Path
 from typing import NamedTuple
 
 from pandas import DataFrame  # type: ignore[import-untyped]
 
+from orbench.base.grouping import grouped
 from orbench.base.tables import write_csv, write_json, write_text
 from orbench.base.words import SIDES, Json, Row, Words
-from orbench.report.categories import CategoryTable, category_tables
 from orbench.report.columns import (
     ASSOCIATIONS,
     BOARD,
@@ -24,10 +25,10 @@ from orbench.report.columns import (
     Shown,
     cell_of,
 )
-from orbench.report.measures import FEW_PROMPTS, MACRO, WIDER, Rate
-from orbench.report.rates import on_side, overall
+from orbench.report.measures import FEW_PROMPTS, MACRO, OVERALL, WIDER, Counted, Kind, Rate
+from orbench.report.rates import on_side, overall, refusals
 from orbench.report.sentences import warnings
-from orbench.report.standings import Board, Report
+from orbench.report.standings import Board, Report, in_order
 
 LEGEND = (
     "Percent refused, with 95 % intervals that include unscored rows, as answers or as refusals. "
@@ -98,7 +99,7 @@ def grids(report: Report) -> dict[str, list[Grid]]:
         "leaderboard": [grid("Leaderboard", BOARD, report.placed)],
         "details": by_side,
         "shares": [grid("Shares of graded responses", RATES, report.shares)],
-        "categories": [_of_categories(one) for one in category_tables(report)],
+        "categories": [*_by_category(report)],
         "differences": [grid("Comparisons on the same prompts", COMPARISONS, compared)],
     }
 
@@ -113,14 +114,28 @@ def grid(title: str, columns: Sequence[Column], items: Sequence[object]) -> Grid
     return Grid(title, len(items), [one for one in filled if one.is_in_documents])
 
 
-def _of_categories(table: CategoryTable) -> Grid:
-    """Return a row per category, a column per result."""
-    subsets = [*table.subsets, MACRO]
-    columns = [Filled("Category", [cell_of(subset.name) for subset in subsets])]
-    for result, rates in table.rates.items():
-        cells = [cell_of(rates.get(subset)) for subset in subsets]
-        columns.append(Filled(result.short, cells))
-    return Grid(table.title, len(subsets), columns)
+def _by_category(report: Report) -> Iterator[Grid]:
+    """Yield the refusal rates of each side, prompt set and judge, with a row per category and a
+    column per result, without results that have no category.
+    """
+    results = {rate.result for rate in refusals(report.rates, Kind.MACRO)}
+    refused = [rate for rate in report.rates if rate.counted is Counted.REFUSED]
+    rates = [rate for rate in refused if rate.result in results]
+    for side, of_side in grouped(in_order(rates, report.board), attrgetter("side")).items():
+        groups = grouped(of_side, attrgetter("result.prompt_set", "result.judge"))
+        for group in groups.values():
+            title = f"{side.rate.capitalize()} by category"
+            if len(groups) > 1:
+                first = group[0].result
+                title += f": {first.prompts}, {first.judge}"
+            categories = {rate.subset for rate in refusals(group, Kind.CATEGORY)}
+            subsets = [*sorted(categories), OVERALL, MACRO]
+            columns = [Filled("Category", [cell_of(subset.name) for subset in subsets])]
+            for result, own in grouped(group, attrgetter("result")).items():
+                by_subset = {rate.subset: rate for rate in own}
+                cells = [cell_of(by_subset.get(subset)) for subset in subsets]
+                columns.append(Filled(result.short, cells))
+            yield Grid(title, len(subsets), columns)
 
 
 # -- CSVs ----------------------------------------------------------------------------------------

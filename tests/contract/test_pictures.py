@@ -10,7 +10,6 @@ import pytest
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.text import Text as Words
 
-from orbench.report.categories import category_tables
 from orbench.report.measures import Kind, Rate, Subset
 from orbench.report.pictures.axis import Axis, axis_over
 from orbench.report.pictures.drawing import (
@@ -319,4 +318,3 @@ def test_names_in_svg_are_text() -> None:
         markup = picture.wide.svg
         assert "<b>" not in markup and "style=" not in markup
         assert not re.search(r"nan|inf|None", markup)
-    assert category_tables(report_of(given))

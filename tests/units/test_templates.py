@@ -9,7 +9,6 @@ from jinja2 import nodes
 from orbench.base import words
 from orbench.report import (
     behind,
-    categories,
     columns,
     finding,
     measures,
@@ -25,7 +24,6 @@ from orbench.stats import core, estimates, intervals
 MODULES = [
     words,
     behind,
-    categories,
     columns,
     finding,
     measures,
