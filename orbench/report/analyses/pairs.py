@@ -28,11 +28,10 @@ def pairs(board: Board) -> Analysis:
     rivals: list[Pair] = []
     for step in _steps(board):
         rates += step
-        sound = [rate for rate in step if not rate.result.doubt]
-        groups = grouped(sound, attrgetter("counted", "subset", "result.judge"))
-        for (counted, *_), group in groups.items():
-            if counted is Counted.HIGHER_REFUSED:
-                rivals += combinations(group, 2)
+        higher = [rate for rate in step if rate.counted is Counted.HIGHER_REFUSED]
+        sound = [rate for rate in higher if not rate.result.doubt]
+        for group in grouped(sound, attrgetter("subset", "result.judge")).values():
+            rivals += combinations(group, 2)
     families = grouped(rivals, lambda pair: pair[0].subset.category == "")
     tests = [tested(Compared.PAIRS, family) for family in families.values()]
     return Analysis(rates, [*chain(*tests)])
