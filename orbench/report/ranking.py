@@ -20,7 +20,7 @@ from orbench.report.measures import (
 )
 from orbench.report.rates import on_side
 from orbench.report.results import BOTH, SAFE, TOXIC
-from orbench.report.standings import Board, Placed, Published, Rank, Standing
+from orbench.report.standings import Board, Placed, Published, Rank, Standing, in_order
 from orbench.stats.core import difference
 from orbench.stats.inference import ROUNDING
 from orbench.stats.intervals import Z95
@@ -56,8 +56,8 @@ def ranking(rates: Rates) -> tuple[list[Standing], Comparisons]:
         first = ranked[0].result
         part = f"{first.prompts}, {first.judge}" if len(groups) > 1 else ""
         board += [replace(standing, group=group, part=part) for standing in ranked]
-    in_order = dict.fromkeys(rate for standing in board for rate in standing.sides)
-    across = [pair for pair in pairs_of_models(in_order) if frozenset(pair) not in within]
+    pairs = pairs_of_models(in_order(rates, board))
+    across = [pair for pair in pairs if frozenset(pair) not in within]
     comparisons = [*within.values(), *tested(Compared.MODELS, across)]
     return board, [one for one in comparisons if one.a.side != BOTH]
 

@@ -131,7 +131,6 @@ class Published(NamedTuple):
     safe: float
     toxic: float
     judge: str = "published"
-    part: str = ""
     has_both_sides: bool = True
 
     def rate(self, side: Side) -> float:
