@@ -90,7 +90,6 @@ def _results_in(source: Source, known: Known, texts: bool) -> Iterator[Result]:
     rows = []
     for where, row in [*placed_rows(path, table.rows), *placed_rows(beside(path, FAILED), lost)]:
         rows.append(read_row(row, where, source.side, tested.id, labels, known))
-    scored = rows[: len(table.rows)]
     ids = Counter(row["model"] for row in rows if row["model"])
     shared = about(source, record, table, ids, validation)
     for side, part in grouped(rows, lambda row: row["side"]).items():
@@ -106,7 +105,7 @@ def _results_in(source: Source, known: Known, texts: bool) -> Iterator[Result]:
             corrected=Corrected(rate, Interval(low, high)),
             responses_hash=responses_hash(part),
             responses=responses,
-            texts=[text_of(row) for row in scored if texts and row["side"] == side],
+            texts=[text_of(row) for row in part if texts and row["verdict"]],
         )
 
 
