@@ -60,7 +60,7 @@ def shown_rows(report: Report, tables: Sequence[DataFrame]) -> Json:
     prompts = {}
     rows = []
     for result in report.results:
-        results.append(f"{result.label}: {result.side.prompts}, {result.prompts}, {result.judge}")
+        results.append(f"{result.label}: {result.side.prompts}, {result.measured_by}")
         for text in _chosen(result, listed, SAMPLE / total):
             prompts[text.prompt] = text.question
             rows.append(_row(result, text))

@@ -54,7 +54,7 @@ def ranking(rates: Rates) -> tuple[list[Standing], Comparisons]:
         within |= {frozenset([test.a, test.b]): test for test in corrected(tests)}
         ranked = _ranked(models, tests)
         first = ranked[0].result
-        part = f"{first.prompts}, {first.judge}" if len(groups) > 1 else ""
+        part = first.measured_by if len(groups) > 1 else ""
         board += [replace(standing, group=group, part=part) for standing in ranked]
     pairs = pairs_of_models(in_order(rates, board))
     across = [pair for pair in pairs if frozenset(pair) not in within]

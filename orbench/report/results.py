@@ -140,6 +140,11 @@ class Result(About):
         return named(self.model, self.settings)
 
     @property
+    def measured_by(self) -> str:
+        """Return the prompts and the judge."""
+        return f"{self.prompts}, {self.judge}"
+
+    @property
     def date(self) -> str:
         """Return the days: `DAY to DAY`."""
         return " to ".join(self.days)

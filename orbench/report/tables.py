@@ -126,8 +126,7 @@ def _by_category(report: Report) -> Iterator[Grid]:
         for group in groups.values():
             title = f"{side.rate.capitalize()} by category"
             if len(groups) > 1:
-                first = group[0].result
-                title += f": {first.prompts}, {first.judge}"
+                title += f": {group[0].result.measured_by}"
             categories = {rate.subset for rate in refusals(group, Kind.CATEGORY)}
             subsets = [*sorted(categories), OVERALL, MACRO]
             columns = [Filled("Category", [cell_of(subset.name) for subset in subsets])]

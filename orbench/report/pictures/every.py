@@ -205,7 +205,7 @@ def _multiples(report: Report) -> Iterator[Picture]:
             groups = grouped(of_side, shared)
             for of_group in groups.values():
                 first = of_group[0].result
-                part = f"{first.prompts}, {first.judge}" if len(groups) > 1 else ""
+                part = first.measured_by if len(groups) > 1 else ""
                 draw = partial(rows, _panels(of_group, row_of, section != "categories"))
                 yield _picture(report, section, draw, side, part)
 
