@@ -88,7 +88,9 @@ def _results_in(source: Source, known: Known, texts: bool) -> Iterator[Result]:
     if any(rates.values()) and WEIGHT not in table.columns:
         labels = str(known_labels.get("column", ""))
     rows = []
-    for where, row in [*placed_rows(path, table.rows), *placed_rows(beside(path, FAILED), lost)]:
+    placed = [*placed_rows(path, table.rows)]
+    placed += placed_rows(beside(path, FAILED), lost)
+    for where, row in placed:
         rows.append(read_row(row, where, source.side, tested.id, labels, known))
     ids = Counter(row["model"] for row in rows if row["model"])
     shared = about(source, record, table, ids, validation)

@@ -51,7 +51,8 @@ def ranking(rates: Rates) -> tuple[list[Standing], Comparisons]:
         models = sorted(of_group, key=_place)
         own = [rate for model in models for rate in (*model.sides, model.decisive)]
         tests = uncorrected(Compared.MODELS, pairs_of_models(dict.fromkeys(own)))
-        within |= {frozenset([test.a, test.b]): test for test in corrected(tests)}
+        for test in corrected(tests):
+            within[frozenset([test.a, test.b])] = test
         ranked = _ranked(models, tests)
         first = ranked[0].result
         part = first.measured_by if len(groups) > 1 else ""

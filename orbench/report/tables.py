@@ -129,7 +129,8 @@ def _by_category(report: Report) -> Iterator[Grid]:
                 title += f": {group[0].result.measured_by}"
             categories = {rate.subset for rate in refusals(group, Kind.CATEGORY)}
             subsets = [*sorted(categories), OVERALL, MACRO]
-            columns = [Filled("Category", [cell_of(subset.name) for subset in subsets])]
+            names = [cell_of(subset.name) for subset in subsets]
+            columns = [Filled("Category", names)]
             for result, own in grouped(group, attrgetter("result")).items():
                 by_subset = {rate.subset: rate for rate in own}
                 cells = [cell_of(by_subset.get(subset)) for subset in subsets]

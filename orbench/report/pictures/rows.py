@@ -78,7 +78,8 @@ def rows(panels: Sequence[Panel], width: float, key: Mapping[str, str] = {}) -> 
 def _panel(panel: Panel, x: Axis, y: Axis) -> Iterator[Item]:
     """Yield a panel without the names of its rows."""
     head = y.at(-1)
-    left = fitted(panel.left[0], x.end - x.start + MARGIN - 0.6)
+    room = x.end - x.start + MARGIN - 0.6
+    left = fitted(panel.left[0], room)
     start = x.start
     if panel.right[0]:
         start = min(start, x.end - width_of(left + panel.right[0]))
