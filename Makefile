@@ -115,5 +115,5 @@ picture: .venv/installed
 	@$(BIN)/python -m orbench.stages.example --models=6 --output_dir=demo/picture/results
 	@$(BIN)/python response_checker/plot_results.py --merged demo/picture/results --html \
 	  --output_dir=demo/picture
-	@chromium --headless --no-sandbox --log-level=3 --hide-scrollbars --window-size=800,740 \
+	@chromium --headless --no-sandbox --log-level=3 --hide-scrollbars --window-size=800,746 \
 	  --force-device-scale-factor=2 --screenshot=docs/page.png "file://$(CURDIR)/demo/picture/results.html"
