@@ -32,8 +32,10 @@ def write_font(path: Path, text: str) -> str:
     part of its font; to cut that out of the whole one takes longer than all else.
     """
     whole = findfont(FONT)
-    # Without FFTM, the time the font was made.
-    options = ["--notdef-outline", "--drop-tables+=FFTM", f"--output-file={path}"]
+    # Without FFTM, the time the font was made, and without what costs more than the letters: hints
+    # for screens, and tables for scripts that join letters (those for pairs such as AV stay).
+    dropped = "--drop-tables+=FFTM,GDEF,GPOS,GSUB"
+    options = ["--notdef-outline", "--no-hinting", dropped, f"--output-file={path}"]
     subset.main([whole, *options, f"--text={text}"])
     known = get_font(whole)
     return "".join(sorted(letter for letter in {*text} if not known.get_char_index(ord(letter))))
