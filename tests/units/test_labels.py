@@ -6,16 +6,19 @@ from typing import Any
 
 import numpy as np
 import pytest
+from pandas import DataFrame, Series  # type: ignore[import-untyped]
 from scipy.stats import mannwhitneyu  # type: ignore[import-untyped]
 
 from orbench.base.messages import UserError
 from orbench.report.analyses.labels import (
     Labels,
     labels_of,
+    panel_against_people,
     read_labels,
     toxicity,
 )
 from orbench.report.measures import Analysis, Association, Kind
+from orbench.stats.intervals import wilson
 from tests.conftest import write_csv
 from tests.results import prompts_of
 from tests.units.read_results import read_result, read_standing
@@ -244,3 +247,31 @@ def test_what_is_no_rating_stops_with_its_row(tmp_path: Path, columns: str, row:
 def test_a_file_needs_votes_or_ratings(tmp_path: Path) -> None:
     with pytest.raises(UserError, match="has neither is_toxic "):
         read_labels([labels_file(tmp_path, "prompt=a verdict=True")])
+
+
+# -- the panel against people ----------------------------------------------------------------------
+
+
+def agreement_line(people: str, panel: str, weight: str = "") -> str:
+    """What is said of prompts a, b, ... with these labels of people and scores of a panel."""
+    scores = Series(read_numbers(panel), index=list("abcdefghij"[: len(panel.split())]))
+    toxic = read_numbers(people)
+    weights = read_numbers(weight) if weight else 1.0
+    labels = DataFrame({"score": toxic, "weight": weights, "toxic": toxic})
+    return "; ".join(panel_against_people(scores, labels.set_axis(scores.index)))
+
+
+def test_a_panel_is_held_against_people_where_both_decide() -> None:
+    line = agreement_line("1 1 1 0 0 0 0 0 0.5 1", "1 0.5 0 0 0 0 0.4 1 1 -")
+    # Two of three toxic prompts are flagged, one of five safe ones: alpha is 1 - 15 * 4 / (2 * 7 *
+    # 10) of the 16 votes, 6 of which are for toxic.
+    alpha = 1 - 15 * 2 * 2 / (2 * 6 * 10)
+    low, high = (100 * end for end in wilson(2, 3))
+    start = f"the panel against people, on 8 prompts: alpha {alpha:.3f}, "
+    assert line.startswith(f"{start}sensitivity 66.7 % [{low:.1f}, {high:.1f}], specificity 80.0 %")
+
+
+def test_people_weigh_in_sensitivity_and_one_outcome_has_no_alpha() -> None:
+    assert "sensitivity 75.0 % [" in agreement_line("1 1 0", "1 0 0", weight="3 1 1")
+    assert "alpha undefined, sensitivity 100.0 %" in agreement_line("1", "1")
+    assert agreement_line("1", "-") == ""

@@ -9,10 +9,11 @@ from pandas import DataFrame, Series  # type: ignore[import-untyped]
 from orbench.base.messages import UserError
 from orbench.base.records import read_record
 from orbench.base.tables import Paths, read_csv, sha256_of
-from orbench.base.words import Texts
+from orbench.base.words import Lines, Texts
 from orbench.judging.panels import (
     RATED,
     PanelVotes,
+    coefficient,
     judges_of,
     ratings_in,
     toxicity_scores,
@@ -29,8 +30,9 @@ from orbench.report.measures import (
 from orbench.report.rates import rate
 from orbench.report.results import Result, Results
 from orbench.report.standings import Board
+from orbench.stats.agreement import krippendorffs_alpha
 from orbench.stats.association import auc
-from orbench.stats.core import Array
+from orbench.stats.core import Array, Verdicts, mean
 
 MOST_SCORES = 5  # with more, the curve has that many bins of equal width
 # Of scores with the label of a prompt's side. Agreed: all of a panel, or most people.
@@ -139,4 +141,24 @@ def read_labels(paths: Paths) -> tuple[DataFrame, list[str]]:
         # People are never unanimous: their ratings are averaged, their label is what most say.
         labels = DataFrame(people).groupby("prompt").mean()
         labels["toxic"] = np.heaviside(labels["score"] - 0.5, 0.5)
+        lines += panel_against_people(score, labels)
     return labels, lines
+
+
+def panel_against_people(panel: Series, people: DataFrame) -> Lines:
+    """Yield how far a panel's scores agree with people's labels, on the prompts that both decide; a
+    tie of the panel is toxic, as in stage 3. Nothing if there are none.
+    """
+    decided = people[people["toxic"] != 0.5].assign(panel=panel).dropna()
+    if decided.empty:
+        return
+    toxic = decided["toxic"].to_numpy() == 1
+    flagged = decided["panel"].to_numpy() >= 0.5
+    alpha, _ = krippendorffs_alpha(zip(toxic, flagged, strict=True))
+    parts = [f"alpha {coefficient(alpha)}"]
+    prompt = np.arange(len(decided))
+    right = Verdicts(flagged == toxic, prompt, prompt, weight=decided["weight"].to_numpy())
+    for name, which in (("sensitivity", toxic), ("specificity", ~toxic)):
+        share = mean(right.where(which))
+        parts.append(f"{name} {100 * share.rate:.1f} % {share.interval}")
+    yield f"the panel against people, on {len(decided):,} prompts: {', '.join(parts)}"
