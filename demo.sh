@@ -17,9 +17,9 @@ quietly() { # what it says is shown only if it fails
   python "$@" 2> stage.log || { cat stage.log >&2; return 1; }
 }
 
-# Status 3: some rows failed and are in _failed.csv; continue.
+# Status 3: some rows failed and are in _failed.csv; continue. $of: what it is asked about.
 stage() {
-  echo "== $1${scripted:+, scripted}" >&2
+  echo "== ${of:+$of: }$1${scripted:+, scripted}" >&2
   if [ -n "$scripted" ]; then
     quietly "$root/$@"
   else
@@ -66,10 +66,10 @@ fi
 
 rewritten=$(stage rewritter/mixtral_rewrite_only.py \
   --model="$writer" --input_file="$seeds" --num_rewrites="$rewrites" --overwrite)
-moderated=$(stage moderator/moderate_only.py --moderator_model="$writer" \
+moderated=$(of=rewrites stage moderator/moderate_only.py --moderator_model="$writer" \
   --input_file="$rewritten" --column=prompt --output_path=prompts.csv --merge_result=False)
 safe=$(echo "$moderated" | sed 's/_toxic/_non_toxic/')
-judged=$(stage moderator/moderate_only.py --moderator_model="$writer" --input_file="$seeds")
+judged=$(of=seeds stage moderator/moderate_only.py --moderator_model="$writer" --input_file="$seeds")
 if [ -n "$model" ]; then
   set -- "$@" --labels "$safe" "$judged"
 fi
